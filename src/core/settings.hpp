@@ -1,0 +1,31 @@
+// The settings that come from the environment, read once and parsed strictly: a variable with a value that is not
+// allowed is an Error naming both, never a silent default. An empty variable counts as unset.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace gdr {
+
+struct Settings {
+  // Folder of the kernel cache: GDRJIT_CACHE_DIR, else $XDG_CACHE_HOME/gdrjit, else $HOME/.cache/gdrjit.
+  // Empty if none of the three is set: then nothing is cached on disk.
+  std::filesystem::path cache_dir;
+  // Host threads of the cpu backend: GDRJIT_NUM_THREADS (1..4096), else what the machine has (at least 1).
+  int num_threads = 1;
+  // NO_COLOR is set: no colours on a terminal.
+  bool no_color = false;
+};
+
+// Returns the value of a variable, or nothing if it is unset.
+using ReadVariable = std::function<std::optional<std::string>(const char* name)>;
+
+// Parses the settings. Throws a config Error (GDR-C21) on a value that is not allowed.
+Settings parse_settings(const ReadVariable& read_variable);
+
+// The settings of this process, from its environment at the first call. Thread-safe.
+const Settings& settings();
+
+}  // namespace gdr
