@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <source_location>
 #include <string_view>
 #include <utility>
 
@@ -19,7 +18,8 @@ template <typename... Args>
 }
 
 // Throws an internal Error (GDR-X01) that names file and line and asks for a report, unless `condition` holds.
-void internal_check(bool condition, std::string_view what,
-                    std::source_location where = std::source_location::current());
+// (The builtins stand for std::source_location, which clang 14 does not have.)
+void internal_check(bool condition, std::string_view what, const char* file = __builtin_FILE(),
+                    int line = __builtin_LINE());
 
 }  // namespace gdr
