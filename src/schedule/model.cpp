@@ -1,0 +1,45 @@
+#include "schedule/model.hpp"
+
+#include "core/error.hpp"
+
+namespace gdr {
+namespace {
+
+template <typename T>
+const T* find_by_name(const std::vector<T>& items, const std::string& name) {
+  for (const T& item : items)
+    if (item.name == name) return &item;
+  return nullptr;
+}
+
+}  // namespace
+
+int Kernel::threads() const {
+  int warps = 0;
+  for (const Role& role : roles) warps += role.warps;
+  return warps * 32;
+}
+
+const Tile* Kernel::find_tile(const std::string& tile_name) const { return find_by_name(tiles, tile_name); }
+
+const Tile& Kernel::tile(const std::string& tile_name) const {
+  if (const Tile* found = find_tile(tile_name)) return *found;
+  fail(ErrorKind::internal, "GDR-X02", "kernel {}: no tile {}", name, tile_name);
+}
+
+const Role& Kernel::role_of(int op) const {
+  for (const Role& role : roles)
+    for (const auto* list : {&role.prologue, &role.body, &role.epilogue})
+      for (const Step& step : *list)
+        if (step.op == op) return role;
+  fail(ErrorKind::internal, "GDR-X02", "kernel {}: op {} is in no role", name, op);
+}
+
+const Tensor* Plan::find_tensor(const std::string& tensor_name) const { return find_by_name(tensors, tensor_name); }
+
+const Tensor& Plan::tensor(const std::string& tensor_name) const {
+  if (const Tensor* found = find_tensor(tensor_name)) return *found;
+  fail(ErrorKind::internal, "GDR-X02", "plan {} for {}: no tensor {}", strategy, arch, tensor_name);
+}
+
+}  // namespace gdr
