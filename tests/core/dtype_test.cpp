@@ -42,7 +42,7 @@ std::uint16_t nearest_by_search(float value, std::uint16_t infinity, Decode deco
 TEST_CASE("names and sizes of element types") {
   struct Row {
     DType dtype;
-    const char* name;
+    std::string name;
     std::size_t size_bytes;
   };
   const Row rows[] = {{DType::bf16, "bf16", 2}, {DType::fp16, "fp16", 2}, {DType::fp32, "fp32", 4},

@@ -22,9 +22,9 @@ gdr::Settings parse(const Environment& environment) {
 
 TEST_CASE("the cache folder: own variable, then XDG, then home") {
   struct Row {
-    const char* name;
+    std::string name;
     Environment environment;
-    const char* cache_dir;
+    std::string cache_dir;
   };
   const Row rows[] = {
       {"nothing set", {}, ""},
@@ -51,7 +51,7 @@ TEST_CASE("threads and colour") {
 TEST_CASE("a value that is not allowed is an error with variable and value") {
   struct Row {
     Environment environment;
-    const char* text;
+    std::string text;
   };
   const Row rows[] = {
       {{{"GDRJIT_NUM_THREADS", "many"}},
