@@ -109,7 +109,8 @@ enum class Access { read, write, accumulate };  // accumulate reads and writes
 enum class Proxy { generic, async };            // async: bulk and tensor copies (cp.async is generic)
 
 struct Operand {
-  std::string name;  // a tile of the kernel, or a tensor of the plan
+  std::string name;        // of a tile of the kernel or, if
+  bool is_tensor = false;  // this is set, of a tensor of the plan (k is the name of both a tile and a tensor)
   Access access = Access::read;
   Range rows, cols;         // of the tile; inside one part where the tile is split
   int part = 0;             // which part of a split tile (0 when it is not split)
@@ -250,7 +251,9 @@ struct Problem {
   int head_dim_k = 128;
   int head_dim_v = 128;
   int group = 1;  // v-heads per k-head; only its being 1 matters where sums over the group go through partial tiles
-  DType dtype = DType::bf16;
+  DType dtype = DType::bf16;        // q, k, v, do and their gradients
+  DType gate_dtype = DType::fp32;   // g, beta and their gradients
+  DType state_dtype = DType::fp32;  // initial and final state and their gradients
   bool operator==(const Problem&) const = default;
 };
 
