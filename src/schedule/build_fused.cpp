@@ -72,8 +72,9 @@ class FusedBackward {
     build_.smem("ds", k(), v(), t, {.parts = o_.state_split, .resident = o_.ds_resident});
     for (const char* name : {"pg", "dp", "dkk"}) build_.smem(name, c(), c(), t, lower);
     for (const char* name : {"bd", "dvb", "w", "e", "eb"}) build_.smem(name, c(), v(), t);
-    const WarpGrid values = grid_for(c(), v(), o_.state_warps), keys = grid_for(c(), k(), o_.keys_warps, o_.state_split),
-                   pairs = grid_for(c(), c(), o_.pairs_warps), state{o_.state_warps, 1};
+    const WarpGrid values = grid_for(c(), v(), o_.state_warps),
+                   keys = grid_for(c(), k(), o_.keys_warps, o_.state_split), pairs = grid_for(c(), c(), o_.pairs_warps),
+                   state{o_.state_warps, 1};
     build_.vec("gam", c(), 1, o_.stages);
     build_.vec("be", c(), 1, o_.stages);
     build_.vec("qdq", c(), keys.cols);
@@ -97,7 +98,163 @@ class FusedBackward {
   }
 
   void load_chunk() {
-    const auto rows = Where::row_valid;
-    build_.copy_in("loader", "k", "k_tokens", "k of the chunk", rows);
-    build_.copy_in("loader", "q", "q", "q of the chunk", rows);
+    if (o_.h_early)
+      for (int p = 0; p < o_.h_resident; ++p) load_h(p);
+    build_.copy_in("loader", "k", "k", "k", Where::row_valid);
+    build_.copy_in("loader", "q", "q", "q", Where::row_valid);
+    build_.copy_in("loader", "gam", "gamma_chunk", "F1: gamma", Where::all);
+    build_.copy_in("loader", "be", "beta_chunk", "beta", Where::all);
+    build_.copy_in("loader", "do", "do", "do", Where::row_valid);
+    build_.copy_in("loader", "a", "a_chunk", "F3: A' - I", Where::all);
   }
+
+  void load_h(int p) {
+    build_.copy_in("loader", View("h").part(p), View("h_chunk").part_of(p, o_.state_split), "S0", Where::all);
+  }
+
+  void pair_products() {
+    build_.mma("pairs", "P", "q", View("k").t(), "1: P = Q K^T", false).mask_d = Mask::lower;
+    build_.map("pairs", "P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", "1: Pg = s P o G");
+    build_.store("pairs", "pg", "P", "1: Pg");
+    build_.mma("pairs", "M", "k", View("k").t(), "2: KK = K K^T", false).mask_d = Mask::lower;
+    build_.map("pairs", "M[i,j] = select(i>j, exp(gam[i]-gam[j])*M[i,j], 0)", "2: M = strictLower(KK o G)");
+  }
+
+  void publish(int p, const char* step) {
+    const int rows = k() / o_.state_split;
+    build_.store("state", View("ds").part(p), View("dS").rows(p * rows, (p + 1) * rows), step);
+  }
+
+  void value_gradient() {
+    const bool all_resident = o_.ds_resident == o_.state_split;
+    if (all_resident)
+      for (int p = 0; p < o_.state_split; ++p) publish(p, "14: dSb = bf16(dS)");
+    for (int p = 0; p < o_.state_split; ++p) {
+      if (!all_resident) publish(p, "14: dSb = bf16(dS)");
+      build_.mma("state", "d", state_cols("k", p), View("ds").part(p), "3: K dS", p > 0);
+    }
+    build_.map("state", "d[i,j] = exp(gam[C-1]-gam[i])*d[i,j]", "3: D1 = er (K dS)");
+    if (o_.solve_first)
+      build_.reduce("state", ReduceAxis::cols, "ed[i] = u[i,j]*d[i,j]", "u", "8: E.D1");
+    else
+      build_.map("state", "d1[i,j] = d[i,j]", "3: D1");
+    build_.mma("state", "d", View("pg").t(), "do", "3: D = D1 + Pg^T dO", true);
+    build_.map("state", "d[i,j] = be[i]*d[i,j]", "3: beta D");
+    build_.store("state", "bd", "d", "3: bf16(beta D)");
+    build_.mma("state", "d", View("a").t(), "bd", "4: dV = beta D + (A'-I)^T (beta D)", true);
+    build_.store("state", "dvb", "d", "4: bf16(dV)");
+    build_.copy_out("state", "dv", "dvb", "4: dv", Where::row_valid);
+  }
+
+  void solve_for_e() {
+    if (!o_.v_in_smem) build_.load("state", "vr", View("v").global(), "7: v", Where::row_valid);
+    for (int p = 0; p < o_.state_split; ++p) {
+      if (!o_.h_early || p >= o_.h_resident) load_h(p);
+      const int rows = k() / o_.state_split;
+      build_.mma("state", "u", state_cols("k", p), View("h").part(p), "5: U = K S0", p > 0);
+      build_.reduce("state", ReduceAxis::all, "cs[0] = dS[i,j]*h[i,j]", View("dS").rows(p * rows, (p + 1) * rows),
+                    "6: <dS, S0>");
+      build_.mma("keys", state_cols("dQ", p), "do", View("h").part(p).t(), "6: dO S0^T", false);
+      if (!o_.solve_first) value_to_key(p);
+    }
+    build_.map("keys", "dQ[i,j] = scale*exp(gam[i])*dQ[i,j]", "6: dQ1 = s eg (dO S0^T)");
+    build_.reduce("keys", ReduceAxis::cols, "qdq[i] = q[i,j]*dQ[i,j]", "dQ", "6: q.dQ1");
+    if (!o_.solve_first) {
+      build_.map("keys", "dK[i,j] = -exp(gam[i])*dK[i,j]", "6: dK2 = -eg (dV S0^T)");
+      build_.reduce("state", ReduceAxis::cols, "dvu[i] = -exp(gam[i])*d[i,j]*u[i,j]", "d", "7: -eg dV.U");
+    }
+    if (o_.v_in_smem) build_.copy_in("loader", "v", "v", "7: v", Where::row_valid);
+    build_.map("state", o_.v_in_smem ? "u[i,j] = v[i,j] - exp(gam[i])*u[i,j]" : "u[i,j] = vr[i,j] - exp(gam[i])*u[i,j]",
+               "7: W = V - eg U");
+    build_.store("state", "w", "u", "7: bf16(W)");
+    build_.mma("state", "u", "a", "w", "8: E = W + (A'-I) W", true);
+    build_.store("state", "e", "u", "8: bf16(E)");
+  }
+
+  void value_to_key(int p) {
+    build_.mma("keys", state_cols("dK", p), "dvb", View("h").part(p).t(), "6: dV S0^T", false);
+  }
+
+  // With E first, dV is known only after h went by: its parts pass again, last part first. The row sum of dK2 then
+  // stands for -eg dV.U (they are equal: both are -eg dV_i^T S0^T k_i), since U is gone.
+  void key_gradient_from_state_again() {
+    for (int p = o_.state_split - 1; p >= 0; --p) {
+      if (p < o_.state_split - o_.h_resident) load_h(p);
+      value_to_key(p);
+    }
+    build_.map("keys", "dK[i,j] = -exp(gam[i])*dK[i,j]", "6: dK2 = -eg (dV S0^T)");
+    build_.reduce("keys", ReduceAxis::cols, "dvu[i] = k[i,j]*dK[i,j]", "dK", "7: -eg dV.U = k.dK2");
+  }
+
+  void value_dots() {
+    if (!o_.solve_first) build_.reduce("state", ReduceAxis::cols, "ed[i] = u[i,j]*d1[i,j]", "u", "8: E.D1");
+    build_.reduce("state", ReduceAxis::cols, "edv[i] = u[i,j]*d[i,j]", "u", "8: dV.E");
+    build_.map("state", "u[i,j] = exp(gam[C-1]-gam[i])*be[i]*u[i,j]", "11: er beta E");
+    build_.store("state", "eb", "u", "11: bf16(er beta E)");
+  }
+
+  void pair_gradients() {
+    const auto sum = [&](ReduceAxis axis, const char* expr, const char* domain, const char* step) {
+      build_.reduce("pairs", axis, expr, domain, step);
+    };
+    build_.mma("pairs", "F", "do", View("e").t(), "9: dO E^T", false).mask_d = Mask::lower;
+    sum(ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", "F", "9: rows of strictLower(dPg o Pg)");
+    sum(ReduceAxis::rows, "xcol[j] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", "F", "9: columns of strictLower(dPg o Pg)");
+    sum(ReduceAxis::rows, "ecol[j] = select(i>=j, F[i,j]*P[i,j], 0)", "F", "dbeta where beta is 0: E.(Pg^T dO)");
+    build_.map("pairs", "F[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*be[j]*F[i,j], 0)", "9: dP = s G o dPg");
+    build_.store("pairs", "dp", "F", "9: bf16(dP)");
+    build_.mma("pairs", "Y", "dvb", View("e").t(), "10: Y = dV E^T", false).mask_d = Mask::lower;
+    sum(ReduceAxis::cols, "yrow[i] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", "Y", "10: rows of (M o Y) diag(beta)");
+    sum(ReduceAxis::rows, "ycol[j] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", "Y", "10: columns of (M o Y) diag(beta)");
+    sum(ReduceAxis::rows, "mcol[j] = select(i>j, M[i,j]*Y[i,j], 0)", "Y", "dbeta where beta is 0: columns of M o Y");
+    build_.map("pairs", "Y[i,j] = select(i>j, -exp(gam[i]-gam[j])*be[j]*Y[i,j], 0)", "10: dKK = -G o Y diag(beta)");
+    build_.store("pairs", "dkk", "Y", "10: bf16(dKK)");
+  }
+
+  void key_gradient_from_next_state() {
+    for (int p = o_.state_split - 1; p >= 0; --p) {
+      if (o_.republish || p < o_.state_split - o_.ds_resident) publish(p, "11: dSb again");
+      build_.mma("keys", state_cols("dK", p), "eb", View("ds").part(p).t(), "11: dK1 = (er beta E) dS^T", true);
+    }
+  }
+
+  void key_gradient_from_pairs() {
+    build_.mma("keys", "dQ", "dp", "k", "12: dQ += dP K", true);
+    build_.mma("keys", "dK", View("dp").t(), "q", "12: dK += dP^T Q", true);
+    build_.mma("keys", "dK", "dkk", "k", "12: dK += dKK K", true);
+    build_.mma("keys", "dK", View("dkk").t(), "k", "12: dK += dKK^T K", true);
+    const bool direct = p_.group == 1;
+    build_.copy_out("keys", direct ? "dq" : "dq_head", "dQ", "12: dq", Where::row_valid);
+    build_.copy_out("keys", direct ? "dk" : "dk_head", "dK", "12: dk", Where::row_valid);
+  }
+
+  // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
+  void gate_gradients() {
+    build_.scan("pairs",
+                "dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-xcol[i]-yrow[i]+ycol[i]) + "
+                "before(be[i]*ed[i])",
+                "dg = c + suffix(a + row(X) - col(X)) + before(b)");
+    build_.map("pairs", "dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+ecol[i]-mcol[i])",
+               "dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y");
+    build_.copy_out("pairs", View("dg").t(), "dgv", "dg", Where::row_valid);
+    build_.copy_out("pairs", View("dbeta").t(), "dbv", "dbeta", Where::row_valid);
+  }
+
+  void update_state_gradient() {
+    build_.map("state", "dS[i,j] = exp(gam[C-1])*dS[i,j]", "13: eL dS");
+    build_.mma("state", "dS", View("q").t(), "do", "13: dS += (s eg Q)^T dO", true, "scale*exp(gam[l])");
+    build_.mma("state", "dS", View("k").t(), "dvb", "13: dS += (-eg K)^T dV", true, "-exp(gam[l])");
+  }
+
+  const Problem& p_;
+  const FusedOptions& o_;
+  KernelBuilder build_;
+};
+
+}  // namespace
+
+Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors) {
+  return FusedBackward(problem, options, tensors).build();
+}
+
+}  // namespace gdr

@@ -247,6 +247,12 @@ Op& KernelBuilder::mma(const std::string& role, const View& d, const View& a, co
   op.operands = {resolve(d, accumulate ? Access::accumulate : Access::write), resolve(a, Access::read),
                  resolve(b, Access::read)};
   const Operand& left = op.operands[1];
+  const auto lower = [&](const Operand& o) {
+    const Tile* tile = kernel_.find_tile(o.name);
+    return tile && tile->space == Space::smem && tile->smem.lower16 ? Mask::lower : Mask::none;
+  };
+  op.mask_a = lower(op.operands[1]);
+  op.mask_b = lower(op.operands[2]);
   if (!scale_expr.empty()) {
     op.scale_expr = scale_expr;
     const Range contraction = left.transposed ? left.rows : left.cols;

@@ -73,8 +73,7 @@ class KernelBuilder {
            Where where = Where::all);
   Op& store(const std::string& role, const View& dst, const View& src, const std::string& step);
   Op& relayout(const std::string& role, const View& dst, const View& src, const std::string& step);
-  // d = a b, d += a b. Masks and the scale factor along the contraction are set on the returned op by the callers
-  // below; `mma` looks at the tiles for nothing but their size.
+  // d = a b, or d += a b. Operands kept as `lower16` are masked; mask_d is the caller's to set on the result.
   Op& mma(const std::string& role, const View& d, const View& a, const View& b, const std::string& step,
           bool accumulate, const std::string& scale_expr = "");
   // "x[i,j] = ..." over the rectangle of `domain` (default: all of the target).

@@ -44,14 +44,14 @@ Kernel build_state_bwd(const Problem& problem, const StateOptions& options, cons
 //   pairs  owns the chunk x chunk tiles and the gate gradients: steps 1, 2, 9, 10
 struct FusedOptions {
   int chunk = 32;
-  int state_split = 2;        // parts of the state tiles h and ds along K
-  int h_resident = 1;         // parts of h that have a slot
-  int ds_resident = 1;        // parts of bf16(dS) that have a slot; the others are published again for step 11
-  bool republish = false;     // publish all parts again for step 11, so that ds need not live from step 3 to 11
-  bool h_early = false;       // fetch the first resident parts of h at the start of the chunk
-  bool v_in_smem = false;     // else v goes straight to registers
-  bool solve_first = false;   // E (steps 5, 7, 8) before dV (3, 4): fewer registers, h passes twice
-  int stages = 1;             // of q, k and do
+  int state_split = 2;       // parts of the state tiles h and ds along K
+  int h_resident = 1;        // parts of h that have a slot
+  int ds_resident = 1;       // parts of bf16(dS) that have a slot; the others are published again for step 11
+  bool republish = false;    // publish all parts again for step 11, so that ds need not live from step 3 to 11
+  bool h_early = false;      // fetch the first resident parts of h at the start of the chunk
+  bool v_in_smem = false;    // else v goes straight to registers
+  bool solve_first = false;  // E (steps 5, 7, 8) before dV (3, 4): fewer registers, h passes twice
+  int stages = 1;            // of q, k and do
   int state_warps = 8, keys_warps = 4, pairs_warps = 4, loader_warps = 4;
   bool operator==(const FusedOptions&) const = default;
 };
