@@ -1,0 +1,2 @@
+#define GDR_GEMM_SET baseline
+#include "cpu/gemm_kernels.inl"

@@ -1,0 +1,77 @@
+#include "cpu/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace gdr::cpu {
+namespace {
+
+// Sets the processor's flush-to-zero and denormals-are-zero modes for this thread and restores them at the end.
+class FlushDenormals {
+ public:
+#if defined(__SSE2__)
+  FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }  // FTZ is bit 15, DAZ bit 6
+  ~FlushDenormals() { _mm_setcsr(saved_); }
+#elif defined(__aarch64__)
+  FlushDenormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" : : "r"(saved_ | (1ull << 24)));  // FZ is bit 24
+  }
+  ~FlushDenormals() { asm volatile("msr fpcr, %0" : : "r"(saved_)); }
+#else
+  FlushDenormals() {}
+#endif
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+#if defined(__SSE2__)
+  unsigned saved_;
+#elif defined(__aarch64__)
+  std::uint64_t saved_ = 0;
+#endif
+};
+
+}  // namespace
+
+void run_tasks(int threads, std::int64_t num_tasks, const std::function<void(int, std::int64_t)>& task) {
+  std::atomic<std::int64_t> next{0};
+  std::mutex failure_mutex;
+  std::exception_ptr failure;
+  const auto work = [&](int worker) {
+    const FlushDenormals guard;
+    for (std::int64_t index = next.fetch_add(1); index < num_tasks; index = next.fetch_add(1)) {
+      try {
+        task(worker, index);
+      } catch (...) {
+        next.store(num_tasks);
+        const std::lock_guard<std::mutex> lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  const std::int64_t count = std::clamp<std::int64_t>(num_tasks, 1, std::max(1, threads));
+  std::vector<std::thread> helpers;
+  helpers.reserve(static_cast<std::size_t>(count - 1));
+  for (int worker = 1; worker < count; ++worker) {
+    try {
+      helpers.emplace_back(work, worker);
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: those running take the remaining tasks
+    }
+  }
+  work(0);
+  for (std::thread& helper : helpers) helper.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace gdr::cpu
