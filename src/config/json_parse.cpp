@@ -163,8 +163,7 @@ class Builder final : public nlohmann::json_sax<json> {
 
 json parse_json(std::string_view text, const std::string& source, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes)
-    fail(ErrorKind::config, "GDR-C01", "{}: {} bytes is larger than the limit of {} bytes.", source, text.size(),
-         limits.max_bytes);
+    fail(ErrorKind::config, "GDR-C01", "{}: more than the limit of {} bytes.", source, limits.max_bytes);
   if (const std::size_t bad = first_bad_utf8(text); bad != text.size())
     fail(ErrorKind::config, "GDR-C02", "{}: {}: byte 0x{:02x} is not UTF-8.", source, line_and_column(text, bad),
          static_cast<unsigned char>(text[bad]));

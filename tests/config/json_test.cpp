@@ -79,8 +79,7 @@ TEST_CASE("texts that are not JSON") {
 }
 
 TEST_CASE("size and depth are limited") {
-  CHECK(parse_error(std::string(10'000'000, ' ')) ==
-        "GDR-C01 f.json: 10000000 bytes is larger than the limit of 1048576 bytes.");
+  CHECK(parse_error(std::string(10'000'000, ' ')) == "GDR-C01 f.json: more than the limit of 1048576 bytes.");
   CHECK_NOTHROW(JsonDocument::parse("[]" + std::string(1'048'574, ' '), "f.json"));
 
   const auto nested = [](int depth) {
