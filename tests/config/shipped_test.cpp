@@ -87,11 +87,11 @@ TEST_CASE("shipped architectures: features and targets") {
     CHECK(names_of(arch.features) == expected);
     REQUIRE(arch.targets.size() == row.targets.size());
     for (std::size_t i = 0; i < row.targets.size(); ++i) {
-      const auto& [name, lacks] = row.targets[i];
+      const std::string& name = row.targets[i].first;
       CAPTURE(name);
       CHECK(arch.targets[i].name == name);
       std::set<std::string> has = expected;
-      for (const std::string& lack : lacks) has.erase(lack);
+      for (const std::string& lack : row.targets[i].second) has.erase(lack);
       CHECK(names_of(arch.targets[i].features) == has);
     }
   }
