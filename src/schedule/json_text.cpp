@@ -35,8 +35,8 @@ class Printer {
 
   // Writes `value` at the current column; `reserve` columns of its last line stay free for what follows it.
   void print(const ordered_json& value, std::size_t indent, std::size_t reserve) {
-    std::string line = one_line(value);
-    if (!value.is_structured() || value.empty() || fits(line.size() + reserve, value)) {
+    const std::string line = one_line(value);
+    if (!value.is_structured() || value.empty() || column() + line.size() + reserve <= kLineWidth) {
       text_ += line;
       return;
     }
@@ -44,20 +44,6 @@ class Printer {
   }
 
  private:
-  // An array of objects always gets a line for each of them, so that a change of one is a change of one line.
-  static bool is_list_of_objects(const ordered_json& value) {
-    return value.is_array() && !value.empty() && value.front().is_object();
-  }
-  bool fits(std::size_t width, const ordered_json& value) const {
-    return column() + width <= kLineWidth && !holds_list(value);
-  }
-  static bool holds_list(const ordered_json& value) {
-    if (!value.is_structured()) return false;
-    if (is_list_of_objects(value)) return true;
-    for (const ordered_json& item : value)
-      if (holds_list(item)) return true;
-    return false;
-  }
   std::size_t column() const {
     const std::size_t newline = text_.rfind('\n');
     return newline == std::string::npos ? text_.size() : text_.size() - newline - 1;
@@ -68,7 +54,8 @@ class Printer {
   }
 
   void print_members(const ordered_json& value, std::size_t indent) {
-    const bool one_each = is_list_of_objects(value);
+    // The elements of an array of objects get a line each, so that a change of one is a change of one line.
+    const bool one_each = value.is_array() && value.front().is_structured();
     const std::size_t inner = indent + kIndent;
     text_ += value.is_object() ? '{' : '[';
     bool may_share_line = false;  // the line holds only short members so far
@@ -77,7 +64,7 @@ class Printer {
       const std::string key = value.is_object() ? scalar_text(ordered_json(item.key())) + ": " : std::string();
       const std::string line = one_line(*item);
       constexpr std::size_t kComma = 1;
-      const bool is_short = !holds_list(*item) && inner + key.size() + line.size() + kComma <= kLineWidth;
+      const bool is_short = inner + key.size() + line.size() + kComma <= kLineWidth;
       if (!is_first) text_ += ',';
       if (!one_each && may_share_line && is_short && column() + 1 + key.size() + line.size() + kComma <= kLineWidth) {
         text_ += ' ';

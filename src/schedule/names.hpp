@@ -12,11 +12,11 @@ namespace gdr {
 template <typename T>
 struct EnumNames;  // `kTable` holds one Choice for each value
 
-#define GDR_ENUM_NAMES(T, ...)                                                     \
-  template <>                                                                      \
-  struct EnumNames<T> {                                                            \
-    using enum T;                                                                  \
-    static constexpr auto kTable = std::to_array<Choice<T>>({__VA_ARGS__});        \
+#define GDR_ENUM_NAMES(T, ...)                                              \
+  template <>                                                               \
+  struct EnumNames<T> {                                                     \
+    using enum T;                                                           \
+    static constexpr auto kTable = std::to_array<Choice<T>>({__VA_ARGS__}); \
   }
 
 GDR_ENUM_NAMES(TensorKind, {"input", input}, {"output", output}, {"workspace", workspace});
@@ -28,10 +28,9 @@ GDR_ENUM_NAMES(RegKind, {"acc", acc}, {"a", a});
 GDR_ENUM_NAMES(Access, {"read", read}, {"write", write}, {"accumulate", accumulate});
 GDR_ENUM_NAMES(Proxy, {"generic", generic}, {"async", async});
 GDR_ENUM_NAMES(OpKind, {"copy_in", copy_in}, {"copy_out", copy_out}, {"load", load}, {"store", store}, {"mma", mma},
-               {"map", map}, {"reduce", reduce}, {"scan", scan}, {"tri_inverse", tri_inverse},
-               {"relayout", relayout}, {"arrive", arrive}, {"wait", wait}, {"sync", sync}, {"fence", fence});
-GDR_ENUM_NAMES(Mechanism, {"none", none}, {"cp_async", cp_async}, {"bulk", bulk}, {"tensor", tensor},
-               {"plain", plain});
+               {"map", map}, {"reduce", reduce}, {"scan", scan}, {"tri_inverse", tri_inverse}, {"relayout", relayout},
+               {"arrive", arrive}, {"wait", wait}, {"sync", sync}, {"fence", fence});
+GDR_ENUM_NAMES(Mechanism, {"none", none}, {"cp_async", cp_async}, {"bulk", bulk}, {"tensor", tensor}, {"plain", plain});
 GDR_ENUM_NAMES(Where, {"all", all}, {"row_valid", row_valid});
 GDR_ENUM_NAMES(Mask, {"none", none}, {"lower", lower});
 GDR_ENUM_NAMES(ReduceAxis, {"none", none}, {"cols", cols}, {"rows", rows}, {"all", all});
@@ -44,7 +43,9 @@ GDR_ENUM_NAMES(LoopKind, {"once", once}, {"chunks_ascending", chunks_ascending},
 #undef GDR_ENUM_NAMES
 
 template <typename T>
-concept NamedEnum = requires { EnumNames<T>::kTable; };
+concept NamedEnum = requires {
+  EnumNames<T>::kTable;
+};
 
 // The word of a value.
 template <NamedEnum T>
