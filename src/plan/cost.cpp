@@ -1,0 +1,264 @@
+#include "plan/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "plan/footprint.hpp"
+#include "schedule/expr.hpp"
+#include "schedule/layout.hpp"
+
+namespace gdr {
+namespace {
+
+// Rough figures, in cycles of the SM clock, of Hopper-class chips; they only weigh one plan against another.
+constexpr double kMemoryLatency = 700;
+constexpr double kBarrierLatency = 40;
+constexpr double kMmaLatency = 35;
+constexpr double kIssueLanes = 128;  // fp32 lanes of an SM
+constexpr double kExpCost = 4;       // special-function units are a quarter as wide
+constexpr int kBlock = 16;
+
+double expr_cost(const Expr& expr) {
+  double cost = expr.kind == ExprKind::call && expr.name == "exp" ? kExpCost : expr.arguments.empty() ? 0.5 : 1;
+  for (const Expr& argument : expr.arguments) cost += expr_cost(argument);
+  return cost;
+}
+
+std::int64_t mma_flops(const Op& op) {
+  const Operand &d = op.operands[0], &a = op.operands[1];
+  const int depth = a.transposed ? a.rows.size() : a.cols.size();
+  std::int64_t flops = std::int64_t{2} * d.rows.size() * d.cols.size() * depth;
+  // Of the n x n blocks of a triangular operand (n + 1) / 2n are there.
+  const auto share = [&](int size) {
+    const std::int64_t n = std::max(1, size / kBlock);
+    flops = flops * (n + 1) / (2 * n);
+  };
+  if (op.mask_d == Mask::lower) share(d.rows.size());
+  if (op.mask_a == Mask::lower) share(depth);
+  return flops;
+}
+
+// Bytes of one operand in global memory: a whole rectangle, or its lower blocks.
+std::int64_t tensor_bytes(const Tensor& tensor, const Operand& operand) {
+  const std::int64_t n = operand.rows.size() / kBlock;
+  const std::int64_t elements = tensor.order == GlobalOrder::lower16
+                                    ? n * (n + 1) / 2 * kBlock * kBlock
+                                    : std::int64_t{operand.rows.size()} * operand.cols.size();
+  return elements * static_cast<std::int64_t>(size_bytes(tensor.dtype));
+}
+
+class Walk {
+ public:
+  Walk(const Plan& plan, const Kernel& kernel, const Arch& arch, double busy_sms)
+      : plan_(plan), kernel_(kernel), arch_(arch), footprints_(footprints(kernel)) {
+    const double clock = arch.rates.sm_clock_mhz * 1e6;
+    memory_bytes_per_cycle_ = static_cast<double>(arch.rates.hbm_bytes_per_second) / clock / busy_sms;
+  }
+
+  // Cycles of one iteration once the pipeline is full.
+  double cycles_per_iteration() {
+    constexpr int kWarmUp = 4, kMeasured = 4;
+    double begin = 0;
+    for (int i = 0; i < kWarmUp + kMeasured; ++i) {
+      if (i == kWarmUp) begin = latest();
+      iterate(i);
+    }
+    return (latest() - begin) / kMeasured;
+  }
+
+  // Cycles of a kernel whose body runs once.
+  double cycles_once() {
+    iterate(0);
+    return latest();
+  }
+
+ private:
+  struct Clock {
+    double issue = 0;   // when the role's next operation may start
+    double landed = 0;  // when its copies so far have landed
+  };
+
+  double latest() const {
+    double time = 0;
+    for (const auto& [role, clock] : clocks_) time = std::max({time, clock.issue, clock.landed});
+    return time;
+  }
+
+  // Canonical order is a legal order, so each wait looks at an event that has been timed already.
+  void iterate(int iteration) {
+    std::vector<const Role*> role_of(kernel_.ops.size(), nullptr);
+    for (const Role& role : kernel_.roles)
+      for (const Step& step : role.body) role_of[static_cast<std::size_t>(step.op)] = &role;
+    for (std::size_t i = 0; i < kernel_.ops.size(); ++i)
+      if (role_of[i]) run(kernel_.ops[i], *role_of[i], footprints_[i], iteration);
+  }
+
+  void run(const Op& op, const Role& role, const Footprint& footprint, int iteration) {
+    Clock& clock = clocks_[role.name];
+    switch (op.kind) {
+      case OpKind::wait: {
+        const auto event = events_.find({op.barrier, iteration - op.distance});
+        if (event != events_.end()) clock.issue = std::max(clock.issue, event->second + kBarrierLatency);
+        return;
+      }
+      case OpKind::arrive: {
+        double& event = events_[{op.barrier, iteration}];
+        event = std::max(event, op.after_copies ? std::max(clock.issue, clock.landed) : clock.issue);
+        return;
+      }
+      case OpKind::sync:
+        clock.issue += kBarrierLatency;
+        return;
+      case OpKind::copy_in: {
+        const double start = std::max(clock.issue, memory_free_);
+        memory_free_ = start + global_bytes(op) / memory_bytes_per_cycle_;
+        clock.landed = std::max(clock.landed, memory_free_ + kMemoryLatency);
+        clock.issue += global_bytes(op) / 16 / (role.warps * 32) * 4;
+        return;
+      }
+      default:
+        break;
+    }
+    const double smem_cycles = smem_bytes(op, footprint) / arch_.rates.smem_bytes_per_clock_per_sm;
+    double start = clock.issue;
+    if (smem_cycles > 0) {
+      start = std::max(start, smem_free_);
+      smem_free_ = start + smem_cycles;
+    }
+    double cycles = smem_cycles;
+    if (op.kind == OpKind::mma) {
+      const double on_units = static_cast<double>(mma_flops(op)) / arch_.rates.bf16_mma_flops_per_clock_per_sm;
+      start = std::max(start, mma_free_);
+      mma_free_ = start + on_units;
+      // One warp on each of the four matrix units cannot keep it busy; two nearly can.
+      cycles = std::max(cycles, on_units * std::max(1.2, 8.0 / role.warps)) + kMmaLatency;
+    } else {
+      cycles = std::max(cycles, element_cycles(op, role)) + 10;
+      if (touches_tensor(op)) cycles += op.kind == OpKind::load ? kMemoryLatency : 0;
+    }
+    clock.issue = start + cycles;
+  }
+
+  double element_cycles(const Op& op, const Role& role) const {
+    const Operand& shape = op.kind == OpKind::reduce ? op.operands[1] : op.operands[0];
+    const double elements = static_cast<double>(shape.rows.size()) * shape.cols.size();
+    const double each = op.expr.empty() ? 1 : expr_cost(parse_assignment(op.expr).value);
+    return elements * each / std::min(kIssueLanes, role.warps * 32.0);
+  }
+
+  static bool touches_tensor(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.is_tensor; });
+  }
+
+  double global_bytes(const Op& op) const {
+    double bytes = 0;
+    for (const Operand& operand : op.operands)
+      if (operand.is_tensor) bytes += static_cast<double>(tensor_bytes(plan_.tensor(operand.name), operand));
+    return bytes;
+  }
+
+  // Matrix operands pass the port once for each warp that reads them.
+  double smem_bytes(const Op& op, const Footprint& footprint) const {
+    double cells = 0;
+    for (const CellUse& use : footprint.uses)
+      cells += op.kind == OpKind::mma ? __builtin_popcount(use.readers) : (use.readers ? 1 : 0) + (use.writers ? 1 : 0);
+    return cells * kCellBytes;
+  }
+
+  const Plan& plan_;
+  const Kernel& kernel_;
+  const Arch& arch_;
+  const std::vector<Footprint> footprints_;
+  double memory_bytes_per_cycle_ = 1;
+  std::map<std::string, Clock> clocks_;
+  std::map<std::pair<std::string, int>, double> events_;
+  double memory_free_ = 0, smem_free_ = 0, mma_free_ = 0;
+};
+
+struct Work {
+  std::int64_t blocks = 1;
+  std::int64_t iterations = 1;  // of each block
+};
+
+Work work_of(const Plan& plan, const Kernel& kernel, const Shape& shape) {
+  Work work;
+  const std::int64_t per_sequence = (shape.tokens / shape.sequences + plan.chunk - 1) / plan.chunk;
+  for (const GridAxis axis : kernel.grid) switch (axis) {
+      case GridAxis::sequence:
+        work.blocks *= shape.sequences;
+        break;
+      case GridAxis::v_head:
+        work.blocks *= shape.v_heads;
+        break;
+      case GridAxis::k_head:
+        work.blocks *= shape.k_heads;
+        break;
+      case GridAxis::chunk:
+        work.blocks *= per_sequence;
+        break;
+      case GridAxis::v_slice:
+        work.blocks *= shape.head_dim_v / kernel.v_slice_cols;
+        break;
+    }
+  if (kernel.loop != LoopKind::once) work.iterations = per_sequence;
+  return work;
+}
+
+bool runs_over(const Kernel& kernel, GridAxis axis) {
+  return std::find(kernel.grid.begin(), kernel.grid.end(), axis) != kernel.grid.end();
+}
+
+}  // namespace
+
+KernelCost kernel_cost(const Plan& plan, const Kernel& kernel, const Arch& arch, const Shape& shape) {
+  KernelCost cost;
+  const Work work = work_of(plan, kernel, shape);
+  cost.blocks = work.blocks;
+  const std::int64_t bodies = work.blocks * work.iterations;
+  const auto count = [&](const std::vector<Step>& list, std::int64_t times) {
+    for (const Step& step : list) {
+      const Op& op = kernel.ops[static_cast<std::size_t>(step.op)];
+      if (op.kind == OpKind::mma) cost.flops += mma_flops(op) * times;
+      for (const Operand& operand : op.operands) {
+        if (!operand.is_tensor) continue;
+        const Tensor& tensor = plan.tensor(operand.name);
+        const std::int64_t bytes = tensor_bytes(tensor, operand) * times;
+        cost.global_bytes += bytes;
+        // v-heads of a group read the same q and k at about the same time; slices of V the same k, q and a.
+        std::int64_t sharers = 1;
+        if (operand.access == Access::read) {
+          if (tensor.heads == HeadAxis::k_head && runs_over(kernel, GridAxis::v_head)) sharers *= shape.group();
+          if (!operand.v_sliced && kernel.v_slice_cols > 0 && runs_over(kernel, GridAxis::v_slice))
+            sharers *= shape.head_dim_v / kernel.v_slice_cols;
+        }
+        cost.hbm_bytes += bytes / sharers;
+        if (tensor.kind == TensorKind::workspace) cost.workspace_bytes += bytes / sharers;
+      }
+    }
+  };
+  for (const Role& role : kernel.roles) {
+    count(role.prologue, work.blocks);
+    count(role.body, bodies);
+    count(role.epilogue, work.blocks);
+  }
+
+  const double slots = static_cast<double>(arch.rates.num_sms) * kernel.blocks_per_sm;
+  const double busy = std::min(slots, static_cast<double>(work.blocks));
+  const double busy_sms = std::min(static_cast<double>(arch.rates.num_sms), static_cast<double>(work.blocks));
+  const double clock = arch.rates.sm_clock_mhz * 1e6;
+  const double compute_us =
+      static_cast<double>(cost.flops) / (busy_sms * arch.rates.bf16_mma_flops_per_clock_per_sm * clock) * 1e6;
+  const double memory_us =
+      static_cast<double>(cost.hbm_bytes) / static_cast<double>(arch.rates.hbm_bytes_per_second) * 1e6;
+  cost.floor_us = std::max(compute_us, memory_us);
+  Walk walk(plan, kernel, arch, busy_sms);
+  cost.cycles_per_iteration = kernel.loop == LoopKind::once ? walk.cycles_once() : walk.cycles_per_iteration();
+  const double waves = std::ceil(static_cast<double>(work.blocks) / busy);
+  // Blocks that share an SM overlap their latencies but not the units that bound the floor.
+  cost.predicted_us =
+      std::max(cost.floor_us, waves * static_cast<double>(work.iterations) * cost.cycles_per_iteration / clock * 1e6);
+  return cost;
+}
+
+}  // namespace gdr

@@ -1,0 +1,29 @@
+// Pass 7, registers: fragments alive at each operation, per thread, and what the roles are given. A limit as hard as
+// bytes. The estimate is live fragments plus a fixed share for addresses, operands in flight and loop state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/arch.hpp"
+#include "schedule/model.hpp"
+
+namespace gdr {
+
+inline constexpr int kWorkingRegisters = 32;
+inline constexpr int kCopyingRegisters = 24;  // of a role that holds no fragments: addresses and counters
+
+struct RegisterAllocation {
+  bool fits = false;
+  bool setmaxnreg = false;     // roles have counts of their own
+  std::vector<int> needed;     // per role: live fragments and the fixed share
+  std::vector<int> registers;  // per role, as granted
+  std::string reason;          // why it does not fit, with the figures
+};
+
+// The most fragment registers a thread of `role` holds at once in the loop body.
+int live_registers(const Kernel& kernel, const Role& role);
+
+RegisterAllocation allocate_registers(const Kernel& kernel, const Arch& arch);
+
+}  // namespace gdr
