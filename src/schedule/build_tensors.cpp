@@ -33,8 +33,12 @@ std::vector<Tensor> backward_tensors(const TensorTable& table) {
     tensors.push_back({"dq_head", workspace, token, v_head, c, p.head_dim_k, DType::fp32, rows, false});
     tensors.push_back({"dk_head", workspace, token, v_head, c, p.head_dim_k, DType::fp32, rows, false});
   }
-  if (table.stored_gradients)
+  if (table.stored_gradients) {
+    tensors.push_back({"pg_chunk", workspace, chunk, v_head, c, c, p.dtype, GlobalOrder::lower16, false});
     tensors.push_back({"ds_chunk", workspace, chunk, v_head, p.head_dim_k, p.head_dim_v, p.dtype, rows, false});
+  }
+  if (table.final_state)
+    tensors.push_back({"ht", output, sequence, v_head, p.head_dim_k, p.head_dim_v, p.state_dtype, rows, true});
   return tensors;
 }
 

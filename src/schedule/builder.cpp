@@ -274,6 +274,8 @@ void KernelBuilder::add_expr_operands(Op& op, const std::string& target, const R
     switch (use.index) {
       case IndexKind::ij:
         operand.rows = rows, operand.cols = cols;
+        if (const Tile* tile = kernel_.find_tile(use.name); tile && tile->parts > 1)
+          operand.part = rows.begin / part_rows(*tile);
         break;
       case IndexKind::i:
         operand.cols = rows;
@@ -319,7 +321,7 @@ Op& KernelBuilder::map(const std::string& role, const std::string& expr, const s
 }
 
 Op& KernelBuilder::reduce(const std::string& role, ReduceAxis axis, const std::string& expr, const View& domain,
-                          const std::string& step) {
+                          const std::string& step, bool accumulate) {
   const Assignment assignment = parse_assignment(expr);
   Op op;
   op.kind = OpKind::reduce;
@@ -327,7 +329,7 @@ Op& KernelBuilder::reduce(const std::string& role, ReduceAxis axis, const std::s
   op.axis = axis;
   op.step = step;
   const Operand rect = resolve(domain, Access::read);
-  Operand dst = resolve(View(assignment.target), Access::write);
+  Operand dst = resolve(View(assignment.target), accumulate ? Access::accumulate : Access::write);
   dst.cols = axis == ReduceAxis::cols ? rect.rows : axis == ReduceAxis::rows ? rect.cols : Range{0, 1};
   op.operands = {dst, rect};
   add_expr_operands(op, assignment.target, rect.rows, rect.cols);

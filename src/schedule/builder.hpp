@@ -48,6 +48,8 @@ class KernelBuilder {
   KernelBuilder(std::string function, std::vector<GridAxis> grid, LoopKind loop, const std::vector<Tensor>& tensors);
 
   void role(const std::string& name, int warps);
+  // The width of a block's slice of V, where v_slice is a grid axis. Comes before views that are `sliced`.
+  void v_slice(int cols) { kernel_.v_slice_cols = cols; }
 
   // Shared memory. Matrix tiles are swizzled; `lower16` keeps only the blocks on or below the diagonal.
   struct Smem {
@@ -79,9 +81,10 @@ class KernelBuilder {
   // "x[i,j] = ..." over the rectangle of `domain` (default: all of the target).
   Op& map(const std::string& role, const std::string& expr, const std::string& step);
   Op& map(const std::string& role, const std::string& expr, const std::string& step, const View& domain);
-  // "x[i] = ..." (cols), "x[j] = ..." (rows), "x[0] = ..." (all): sums over the rectangle `domain` of a register tile.
+  // "x[i] = ..." (cols), "x[j] = ..." (rows), "x[0] = ..." (all): sums over the rectangle `domain` of a register tile;
+  // `accumulate` adds them to what the vector holds.
   Op& reduce(const std::string& role, ReduceAxis axis, const std::string& expr, const View& domain,
-             const std::string& step);
+             const std::string& step, bool accumulate = false);
   Op& scan(const std::string& role, const std::string& expr, const std::string& step);
   Op& tri_inverse(const std::string& role, const View& dst, const View& src, const std::string& step);
 

@@ -14,14 +14,18 @@ struct TensorTable {
   Problem problem;
   int chunk = 0;
   bool partial_sums = false;
-  bool stored_gradients = false;  // dv and the state gradients are handed from state_bwd to gradients
+  bool stored_gradients = false;  // Pg and the state gradients are handed on to state_bwd and gradients
+  bool final_state = false;       // ht, the state after the last chunk, is an output
 };
 std::vector<Tensor> backward_tensors(const TensorTable& table);
 
-// prepare: per (sequence, chunk, v_head) the clamped running sum of g, beta as fp32, and A' - I (spec F1 to F3).
+// prepare: per (chunk, v_head) the clamped running sum of g, beta as fp32, and A' - I from an fp32 inverse (spec F1 to
+// F3). Rows past the end repeat the last gamma and have beta 0.
 struct PrepareOptions {
   int chunk = 0;
-  int warps = 4;
+  int warps = 4;  // at most chunk / 8
+  int loader_warps = 1;
+  bool pg = false;  // also Pg = s P o G (F7), for state_bwd and gradients
 };
 Kernel build_prepare(const Problem& problem, const PrepareOptions& options, const std::vector<Tensor>& tensors);
 
@@ -32,10 +36,12 @@ struct StateOptions {
   int v_slice_cols = 32;
   int loader_warps = 4;
   int stages = 2;
+  bool final_state = false;  // state_fwd: also write ht
 };
 Kernel build_state_fwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors);
 
-// state_bwd: the reverse recurrence of the state's gradient; writes dS at every chunk's end, dv, dh0 (steps 3, 4, 13).
+// state_bwd: the reverse recurrence of the state's gradient; writes dS at every chunk's end and dh0 (steps 3, 4, 13).
+// Its dV is an operand of the recurrence only: gradients, which needs it unrounded, computes it again and writes dv.
 Kernel build_state_bwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors);
 
 // bwd_fused: the whole backward of one (sequence, v_head), chunk after chunk in reverse: a loader and three consumers.
@@ -57,12 +63,13 @@ struct FusedOptions {
 };
 Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors);
 
-// gradients: everything of a chunk but the recurrences, per (sequence, chunk, k_head), looping over the group's v-heads
-// (steps 1, 2, 5 to 12), dq and dk summed over the group in accumulators.
+// gradients: everything of a chunk but the recurrences, per (chunk, k_head), looping over the group's v-heads and over
+// slices of V (steps 1 to 12), dq and dk summed over the group in accumulators.
 struct GradientsOptions {
   int chunk = 0;
-  int v_slice_cols = 64;
-  int loader_warps = 4;
+  int v_slice_cols = 32;
+  int resident = 1;  // slices of h, dS, do and v that have a slot
+  int loader_warps = 1;
   int warps = 8;
 };
 Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors);

@@ -133,7 +133,8 @@ struct Operand {
 //                                         scale: a(i,l) is multiplied by `scale_expr`(l) and rounded to its dtype
 //   map          dst reg|smem vector      elementwise `expr`
 //   reduce       dst smem vector          sum of `expr` over a warp's share of the domain, one partial row per warp
-//                                         (grid) column, row or warp: see ReduceAxis
+//                                         (grid) column, row or warp: see ReduceAxis; accumulate: added to what that
+//                                         partial row holds
 //   scan         dst smem vector          `expr` with prefix/suffix/before sums, by warp 0 of the role alone
 //   tri_inverse  dst smem, src smem fp32  inverses of unit lower 16x16 diagonal blocks, stored without the unit
 //   diagonal relayout     dst reg, src reg         same elements, cast; equal warp grid is free arrive/wait  barrier
