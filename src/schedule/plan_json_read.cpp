@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,7 +39,7 @@ class PlanReader {
     const std::vector<JsonValue> kernels = reader.array("kernels", 0, kMaxListed);
     for (const JsonValue& kernel : kernels) plan_.kernels.push_back(read_kernel(kernel));
     refuse_repeated_names(plan_.kernels, kernels);
-    read_report_keys(reader);
+    plan_planned_keys(reader);
     reader.finish();
     return std::move(plan_);
   }
@@ -220,26 +221,39 @@ class PlanReader {
       derived_.op_id(tile, "last_use", op_id(facts.last_op()));
       derived_.names(tile, "aliases", facts.aliases);
     }
-    smem_report_keys(smem);
-    kernel_report_keys(reader);
+    kernel_planned_keys(reader, smem);
   }
 
   // What the planner knows beyond the plan: names, costs and bounds. Checked for their type.
-  static void check_number(ObjectReader& reader, std::string_view key) {
-    if (const auto value = reader.find(key)) value->number(0);
-  }
   static void check_name(ObjectReader& reader, std::string_view key) {
     if (reader.find(key)) name_at(reader, key);
   }
-  static void smem_report_keys(ObjectReader& smem) {
-    for (const char* key : {"lower_bound_bytes", "direct_port_bytes"}) smem.integer_or(key, 0, 0, kMaxBytes);
+  static void check_numbers(ObjectReader& reader, std::initializer_list<const char*> keys) {
+    for (const char* key : keys)
+      if (const auto value = reader.find(key)) value->number(0);
   }
-  static void kernel_report_keys(ObjectReader& kernel) {
+  static void kernel_planned_keys(ObjectReader& kernel, ObjectReader& smem) {
     check_name(kernel, "kernel_key");
-    for (const char* key : {"flops", "hbm_bytes", "l2_bytes", "floor_us", "predicted_us"}) check_number(kernel, key);
+    check_numbers(kernel, {"blocks", "flops", "hbm_bytes", "l2_bytes", "workspace_bytes", "floor_us", "predicted_us",
+                           "cycles_per_iteration"});
+    check_numbers(smem, {"lower_bound_bytes", "direct_port_bytes"});
+    smem.boolean_or("packing_is_optimal", false);
   }
-  static void read_report_keys(ObjectReader& plan) {
+  static void plan_planned_keys(ObjectReader& plan) {
     for (const char* key : {"shape", "budget", "request_key"}) check_name(plan, key);
+    if (const auto value = plan.find("workload")) {
+      ObjectReader workload = value->object();
+      check_numbers(workload, {"tokens", "sequences", "k_heads", "v_heads"});
+      workload.finish();
+    }
+    if (const auto list = plan.find("candidates"))
+      for (const JsonValue& value : list->array(0, kMaxListed)) {
+        ObjectReader candidate = value.object();
+        for (const char* key : {"name", "verdict"}) check_name(candidate, key);
+        check_numbers(candidate, {"smem_bytes", "registers", "predicted_us"});
+        text_or_empty(candidate, "reason");
+        candidate.finish();
+      }
   }
 
   const std::string& source_;

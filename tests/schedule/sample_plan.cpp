@@ -71,7 +71,8 @@ class Sample {
     Op& p = build_.mma("pairs", "P", "k", View("k").t(), "1: P = K K^T", false);
     p.mask_d = Mask::lower;
     p.slices = 4;
-    build_.map("pairs", "P[i,j] = select(i>=j, exp(gam[i] - gam[j]) * P[i,j], 0)", "1: Pg = P o G").mask_d = Mask::lower;
+    build_.map("pairs", "P[i,j] = select(i>=j, exp(gam[i] - gam[j]) * P[i,j], 0)", "1: Pg = P o G").mask_d =
+        Mask::lower;
     build_.store("pairs", "p", "P", "1: c1 = bf16(Pg)").mask_d = Mask::lower;
     build_.mma("state", "d", "k", "ds", "3: D = K dS", false);
     build_.mma("state", "d", View("p").t(), "do", "3: D += Pg^T dO", true).mask_a = Mask::lower;
@@ -128,8 +129,8 @@ class Sample {
           if (step.op >= position) ++step.op;
     for (Role& role : kernel_.roles) {
       if (role.name != role_name) continue;
-      const auto place = std::find_if(role.body.begin(), role.body.end(),
-                                      [&](const Step& step) { return step.op > position; });
+      const auto place =
+          std::find_if(role.body.begin(), role.body.end(), [&](const Step& step) { return step.op > position; });
       role.body.insert(place, {position, 0, 1});
     }
   }
