@@ -28,11 +28,13 @@ class Gradients {
     build_.copy_in("loader", "k", "k", "k", Where::row_valid);
     load_head(0);
     for (int n = 0; n < o_.resident; ++n) load_slice(n);
+    load_values(0);
     build_.copy_in("loader", "q", "q", "q", Where::row_valid);
     for (int head = 0; head < p_.group; ++head) {
       for (int slice = 0; slice < num_slices(); ++slice) {
         values(head, slice);
         keys(head, slice);
+        load_values(head * num_slices() + slice + 1);
         load_slice(head * num_slices() + slice + o_.resident);
       }
       load_head(head + 1);
@@ -74,7 +76,7 @@ class Gradients {
     build_.smem("h", o_.resident * p_.head_dim_k, o_.v_slice_cols, t, ring);
     build_.smem("ds", o_.resident * p_.head_dim_k, o_.v_slice_cols, t, ring);
     build_.smem("do", o_.resident * c(), o_.v_slice_cols, t, ring);
-    build_.smem("v", o_.resident * c(), o_.v_slice_cols, t, ring);
+    if (o_.v_in_smem) build_.smem("v", c(), o_.v_slice_cols, t);
     for (const char* name : {"pg", "a", "dp", "dkk"}) build_.smem(name, c(), c(), t, lower);
     for (const char* name : {"bd", "dvb", "w", "e"}) build_.smem(name, c(), o_.v_slice_cols, t);
     for (int head = 0; head < std::min(p_.group, 2); ++head)
@@ -113,7 +115,13 @@ class Gradients {
     load("ds", "ds_chunk", Where::all);
     load("h", "h_chunk", Where::all);
     load("do", "do", Where::row_valid);
-    load("v", "v", Where::row_valid);
+  }
+
+  // v has one slot only: it is read early in a slice, so the next one's has time to arrive.
+  void load_values(int n) {
+    const int head = n / num_slices(), slice = n % num_slices();
+    if (o_.v_in_smem && head < p_.group)
+      build_.copy_in("loader", "v", sliced("v", head, slice), "7: V", Where::row_valid);
   }
 
   void map(const char* expr, int head, const char* step) { build_.map("compute", with_gates(expr, head), step); }
@@ -129,6 +137,7 @@ class Gradients {
   void values(int head, int slice) {
     const bool more = slice > 0;
     const View h = slot("h", head, slice), ds = slot("ds", head, slice), d_out = slot("do", head, slice);
+    if (!o_.v_in_smem) build_.load("compute", "vr", sliced("v", head, slice).global(), "7: V", Where::row_valid);
     mma("d", "k", ds, "3: K dS", false);
     map("d[i,j] = exp(gam[C-1]-gam[i])*d[i,j]", head, "3: D1 = er (K dS)");
     map("d1[i,j] = d[i,j]", head, "3: D1");
@@ -139,7 +148,7 @@ class Gradients {
     mma("d", View("a").t(), "bd", "4: dV = beta D + (A'-I)^T (beta D)", true);
     build_.store("compute", "dvb", "d", "4: bf16(dV)");
     sum(ReduceAxis::cols, "dvu[i] = -exp(gam[i])*d[i,j]*u[i,j]", head, "d", "7: -eg dV.U", more);
-    build_.load("compute", "vr", slot("v", head, slice), "7: V");
+    if (o_.v_in_smem) build_.load("compute", "vr", "v", "7: V");
     map("u[i,j] = vr[i,j] - exp(gam[i])*u[i,j]", head, "7: W = V - eg U");
     build_.store("compute", "w", "u", "7: bf16(W)");
     mma("u", "a", "w", "8: E = W + (A'-I) W", true);

@@ -21,9 +21,9 @@ class Prepare {
     tiles();
     load_chunk();
     gates();
+    products();
     triangle();
     inverse();
-    if (o_.pg) query_key_products();
     return std::move(build_).finish();
   }
 
@@ -62,8 +62,16 @@ class Prepare {
     build_.copy_out("solver", "beta_chunk", "be", "beta", Where::all);
   }
 
-  void triangle() {
+  // Both before the triangle is stored, so that it may lie where k and q lay.
+  void products() {
     build_.mma("solver", "M", "k", View("k").t(), "F2: KK = K K^T", false).mask_d = Mask::lower;
+    if (!o_.pg) return;
+    build_.mma("solver", "P", "q", View("k").t(), "F7: P = Q K^T", false).mask_d = Mask::lower;
+    build_.map("solver", "P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", "F7: Pg = s P o G");
+    build_.copy_out("solver", "pg_chunk", "P", "F7: bf16(Pg)", Where::all);
+  }
+
+  void triangle() {
     build_.map("solver", "M[i,j] = select(i>j, exp(gam[i]-gam[j])*be[j]*M[i,j], 0)",
                "F3: L = strictLower(KK o G) diag(beta)");
     build_.store("solver", "l", "M", "F3: L");
@@ -106,12 +114,6 @@ class Prepare {
     each_pair([&](int begin, int middle, int) {
       build_.store("solver", square("inv", middle, begin, width), result(middle), "F3: merge, A21");
     });
-  }
-
-  void query_key_products() {
-    build_.mma("solver", "P", "q", View("k").t(), "F7: P = Q K^T", false).mask_d = Mask::lower;
-    build_.map("solver", "P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", "F7: Pg = s P o G");
-    build_.copy_out("solver", "pg_chunk", "P", "F7: bf16(Pg)", Where::all);
   }
 
   const Problem& p_;

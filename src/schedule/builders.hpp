@@ -68,7 +68,8 @@ Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, cons
 struct GradientsOptions {
   int chunk = 0;
   int v_slice_cols = 32;
-  int resident = 1;  // slices of h, dS, do and v that have a slot
+  int resident = 1;        // slices of h, dS and do that have a slot
+  bool v_in_smem = false;  // else v goes straight to registers
   int loader_warps = 1;
   int warps = 8;
 };
