@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
@@ -59,13 +62,16 @@ class Gradients {
     return View(name).part((head * num_slices() + slice) % o_.resident);
   }
   // Two heads take turns in the gate vectors, so that the next one's can be fetched early.
-  static std::string gate(const char* name, int head) { return name + std::to_string(head % 2); }
+  static std::string gate(const char* name, int head) { return fmt::format("{}{}", name, head % 2); }
   // `text` with the vectors of this head: gam and be become gam0, be0 or gam1, be1.
-  static std::string with_gates(std::string text, int head) {
-    for (const std::string name : {"gam[", "be["})
-      for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + name.size()))
-        text.insert(at + name.size() - 1, std::to_string(head % 2));
-    return text;
+  static std::string with_gates(const std::string& text, int head) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      if (text[at] == '[' && (result.ends_with("gam") || result.ends_with("be")))
+        result.push_back(head % 2 == 0 ? '0' : '1');
+      result.push_back(text[at]);
+    }
+    return result;
   }
 
   void tiles() {
@@ -124,7 +130,7 @@ class Gradients {
       build_.copy_in("loader", "v", sliced("v", head, slice), "7: V", Where::row_valid);
   }
 
-  void map(const char* expr, int head, const char* step) { build_.map("compute", with_gates(expr, head), step); }
+  void map(const std::string& expr, int head, const char* step) { build_.map("compute", with_gates(expr, head), step); }
   void sum(ReduceAxis axis, const char* expr, int head, const char* domain, const char* step, bool accumulate = false) {
     build_.reduce("compute", axis, with_gates(expr, head), domain, step, accumulate);
   }
@@ -186,7 +192,7 @@ class Gradients {
     sum(ReduceAxis::rows, "xcol[j] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", head, "F",
         "9: columns of strictLower(dPg o Pg)");
     sum(ReduceAxis::rows, "ecol[j] = select(i>=j, F[i,j]*P[i,j], 0)", head, "F", "dbeta where beta is 0: E.(Pg^T dO)");
-    scaled_pair("F", "dP", "scale*exp(gam[i]-gam[j])*be[j]*F[i,j], 0)", "i>=j", head, "9: dP = s G o dPg");
+    scaled_pair("F", "dP", "i>=j", "scale*exp(gam[i]-gam[j])*be[j]*F[i,j]", head, "9: dP = s G o dPg");
     mma("M", "k", View("k").t(), "2: KK = K K^T", false).mask_d = Mask::lower;
     map("M[i,j] = select(i>j, exp(gam[i]-gam[j])*M[i,j], 0)", head, "2: M = strictLower(KK o G)");
     sum(ReduceAxis::cols, "yrow[i] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", head, "Y", "10: rows of (M o Y) diag(beta)");
@@ -194,16 +200,15 @@ class Gradients {
         "10: columns of (M o Y) diag(beta)");
     sum(ReduceAxis::rows, "mcol[j] = select(i>j, M[i,j]*Y[i,j], 0)", head, "Y",
         "dbeta where beta is 0: columns of M o Y");
-    scaled_pair("Y", "dKK", "-exp(gam[i]-gam[j])*be[j]*Y[i,j], 0)", "i>j", head, "10: dKK = -G o Y diag(beta)");
+    scaled_pair("Y", "dKK", "i>j", "-exp(gam[i]-gam[j])*be[j]*Y[i,j]", head, "10: dKK = -G o Y diag(beta)");
   }
 
   // Scales a chunk x chunk tile under its triangle: in place, or into the sum over the group.
-  void scaled_pair(const std::string& tile, const std::string& total, const char* scaled, const char* triangle,
-                   int head, const char* step) {
-    const std::string value = std::string("select(") + triangle + ", " + scaled;
-    const std::string target = sums_heads() ? total : tile;
-    const std::string before = head > 0 ? target + "[i,j] + " : "";
-    map((target + "[i,j] = " + before + value).c_str(), head, step);
+  void scaled_pair(const char* tile, const char* total, const char* triangle, const char* scaled, int head,
+                   const char* step) {
+    const char* target = sums_heads() ? total : tile;
+    const std::string before = head > 0 ? fmt::format("{}[i,j] + ", target) : "";
+    map(fmt::format("{}[i,j] = {}select({}, {}, 0)", target, before, triangle, scaled), head, step);
   }
 
   // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
