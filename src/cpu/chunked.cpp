@@ -13,8 +13,6 @@
 namespace gdr::cpu {
 namespace {
 
-constexpr std::int64_t kStateBytesPerThread = std::int64_t{32} << 20;
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // A sequence of one v-head as chunks, and the spans of chunks whose states are held at the same time.
@@ -26,9 +24,9 @@ struct Chunking {
 };
 
 template <class T>
-Chunking make_chunking(const Sizes& sizes, std::int64_t length) {
+Chunking make_chunking(const Sizes& sizes, std::int64_t length, std::int64_t state_bytes) {
   const std::int64_t bytes = (sizes.dim_k * sizes.dim_v + kChunk * kChunk) * static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t most = std::max<std::int64_t>(1, kStateBytesPerThread / bytes);
+  const std::int64_t most = std::max<std::int64_t>(1, state_bytes / bytes);
   Chunking result;
   result.chunks = ceil_div(length, kChunk);
   const std::int64_t spans = std::max<std::int64_t>(1, ceil_div(result.chunks, most));
@@ -102,8 +100,9 @@ struct ForwardWorker {
 template <class T>
 class BackwardWorker {
  public:
-  BackwardWorker(const BwdCall& call, std::int64_t longest_span)
+  BackwardWorker(const BwdCall& call, std::int64_t state_bytes, std::int64_t longest_span)
       : call_(call),
+        state_bytes_(state_bytes),
         state_elems_(call.sizes.dim_k * call.sizes.dim_v),
         chunk_(call.sizes),
         state_(state_elems_),
@@ -113,7 +112,7 @@ class BackwardWorker {
 
   void run(const Task& task, typename GroupSum<T>::Turn& turn) {
     const Sequence& sequence = call_.sequences[static_cast<std::size_t>(task.sequence)];
-    const Chunking chunking = make_chunking<T>(call_.sizes, sequence.length());
+    const Chunking chunking = make_chunking<T>(call_.sizes, sequence.length(), state_bytes_);
     const Block states = state_rows(task.sequence, task.v_head, call_.sizes.dim_k, call_.sizes.dim_v);
 
     // The state at the start of every span. The last span's chunks are first walked when they are needed.
@@ -173,6 +172,7 @@ class BackwardWorker {
   }
 
   const BwdCall& call_;
+  std::int64_t state_bytes_;  // limit of starts_ and inverses_ together
   std::int64_t state_elems_;
   Chunk<T> chunk_;
   Buffer<T> state_, gradient_;  // S and dS, [K, V]
@@ -183,10 +183,10 @@ class BackwardWorker {
 }  // namespace
 
 template <class T>
-void chunked_forward(const FwdCall& call, int threads) {
+void chunked_forward(const FwdCall& call, const ChunkedOptions& options) {
   const std::vector<Task> tasks = make_tasks(call);
-  std::vector<std::unique_ptr<ForwardWorker<T>>> workers(static_cast<std::size_t>(threads));
-  run_tasks(threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
+  std::vector<std::unique_ptr<ForwardWorker<T>>> workers(static_cast<std::size_t>(options.threads));
+  run_tasks(options.threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
     auto& own = workers[static_cast<std::size_t>(worker)];
     if (!own) own = std::make_unique<ForwardWorker<T>>(call);
     own->run(call, tasks[static_cast<std::size_t>(index)]);
@@ -195,18 +195,19 @@ void chunked_forward(const FwdCall& call, int threads) {
 }
 
 template <class T>
-void chunked_backward(const BwdCall& call, int threads) {
+void chunked_backward(const BwdCall& call, const ChunkedOptions& options) {
   const std::vector<Task> tasks = make_tasks(call);
   std::int64_t longest_span = 1;
   for (const Sequence& sequence : call.sequences)
-    longest_span = std::max(longest_span, make_chunking<T>(call.sizes, sequence.length()).span);
+    longest_span =
+        std::max(longest_span, make_chunking<T>(call.sizes, sequence.length(), options.state_bytes_per_thread).span);
   GroupSum<T> sum(call);
-  std::vector<std::unique_ptr<BackwardWorker<T>>> workers(static_cast<std::size_t>(threads));
-  run_tasks(threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
+  std::vector<std::unique_ptr<BackwardWorker<T>>> workers(static_cast<std::size_t>(options.threads));
+  run_tasks(options.threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
     const Task& task = tasks[static_cast<std::size_t>(index)];
     typename GroupSum<T>::Turn turn(sum, task.sequence, task.v_head);
     auto& own = workers[static_cast<std::size_t>(worker)];
-    if (!own) own = std::make_unique<BackwardWorker<T>>(call, longest_span);
+    if (!own) own = std::make_unique<BackwardWorker<T>>(call, options.state_bytes_per_thread, longest_span);
     own->run(task, turn);
   });
   zero_rows_past_end(call, call.dq, call.sizes.k_heads, call.sizes.dim_k);
@@ -216,9 +217,9 @@ void chunked_backward(const BwdCall& call, int threads) {
   zero_rows_past_end(call, call.dbeta, call.sizes.v_heads, 1);
 }
 
-template void chunked_forward<float>(const FwdCall&, int);
-template void chunked_forward<double>(const FwdCall&, int);
-template void chunked_backward<float>(const BwdCall&, int);
-template void chunked_backward<double>(const BwdCall&, int);
+template void chunked_forward<float>(const FwdCall&, const ChunkedOptions&);
+template void chunked_forward<double>(const FwdCall&, const ChunkedOptions&);
+template void chunked_backward<float>(const BwdCall&, const ChunkedOptions&);
+template void chunked_backward<double>(const BwdCall&, const ChunkedOptions&);
 
 }  // namespace gdr::cpu

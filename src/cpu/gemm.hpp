@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace gdr::cpu {
 
@@ -20,10 +22,24 @@ struct GemmKernels {
   Gemm<T> tn;  // A [k, m] transposed, B [k, n]
 };
 
-template <class T>
-const GemmKernels<T>& gemm_kernels();
+// The kernels of one instruction set: "avx512", "avx2" or "baseline".
+struct GemmSet {
+  std::string_view name;
+  GemmKernels<float> of_float;
+  GemmKernels<double> of_double;
+};
 
-// The instruction set that gemm_kernels() uses here: "avx512", "avx2" or "baseline".
-std::string_view gemm_instruction_set();
+// The sets of this build that this processor can run, the widest first; never empty.
+const std::vector<GemmSet>& gemm_sets();
+
+// The kernels that the backend uses for T, float or double: those of the first set.
+template <class T>
+const GemmKernels<T>& gemm_kernels() {
+  if constexpr (std::is_same_v<T, float>) {
+    return gemm_sets().front().of_float;
+  } else {
+    return gemm_sets().front().of_double;
+  }
+}
 
 }  // namespace gdr::cpu

@@ -3,16 +3,13 @@
 
 #include "cpu/gemm.hpp"
 
-#define GDR_GEMM_DECLARE(set)                 \
-  namespace gdr::cpu::gemm_##set {            \
-    extern const GemmKernels<float> kFloat;   \
-    extern const GemmKernels<double> kDouble; \
-  }
+namespace gdr::cpu {
 
-GDR_GEMM_DECLARE(baseline)
+// The set whose kernels gemm_<name>.cpp defines. Constant data: reading it runs no code of that instruction set.
+extern const GemmSet kGemmBaseline;
 #if defined(__x86_64__)
-GDR_GEMM_DECLARE(avx2)
-GDR_GEMM_DECLARE(avx512)
+extern const GemmSet kGemmAvx2;
+extern const GemmSet kGemmAvx512;
 #endif
 
-#undef GDR_GEMM_DECLARE
+}  // namespace gdr::cpu
