@@ -18,12 +18,41 @@ struct Touch {
 bool reads(const Touch& touch) { return touch.access != Access::write; }
 bool writes(const Touch& touch) { return touch.access != Access::read; }
 
+// The rows of partial sums that a reduce writes: one for each warp row, warp column or warp (by its axis) that owns
+// some of the domain, its second operand. Others keep what an earlier reduce left there.
+std::set<int> partial_rows(const Kernel& kernel, const Op& op) {
+  std::set<int> rows;
+  const Tile* domain = op.operands.size() < 2 ? nullptr : kernel.find_tile(op.operands[1].name);
+  if (domain == nullptr || domain->space != Space::reg) return rows;
+  const auto meet = [](const Range& left, const Range& right) {
+    return left.begin < right.end && right.begin < left.end;
+  };
+  for (int warp = 0; warp < domain->reg.grid_rows * domain->reg.grid_cols; ++warp) {
+    bool owns_cols = false;
+    for (const Range& cols : owned_cols(*domain, warp)) owns_cols |= meet(cols, op.operands[1].cols);
+    if (!owns_cols || !meet(owned_rows(*domain, warp), op.operands[1].rows)) continue;
+    rows.insert(op.axis == ReduceAxis::cols   ? warp % domain->reg.grid_cols
+                : op.axis == ReduceAxis::rows ? warp / domain->reg.grid_cols
+                                              : warp);
+  }
+  return rows;
+}
+
 std::vector<Touch> touches_of(const Kernel& kernel, const Tile& tile) {
   std::vector<Touch> touches;
-  for (int op = 0; op < static_cast<int>(kernel.ops.size()); ++op)
-    for (const Operand& operand : kernel.ops[static_cast<std::size_t>(op)].operands)
-      if (!operand.is_tensor && operand.name == tile.name)
-        touches.push_back({op, operand.part, operand.access, operand.rows, operand.cols});
+  for (int i = 0; i < static_cast<int>(kernel.ops.size()); ++i) {
+    const Op& op = kernel.ops[static_cast<std::size_t>(i)];
+    for (std::size_t o = 0; o < op.operands.size(); ++o) {
+      const Operand& operand = op.operands[o];
+      if (operand.is_tensor || operand.name != tile.name) continue;
+      if (op.kind == OpKind::reduce && o == 0) {
+        for (const int row : partial_rows(kernel, op))
+          touches.push_back({i, operand.part, operand.access, {row, row + 1}, operand.cols});
+      } else {
+        touches.push_back({i, operand.part, operand.access, operand.rows, operand.cols});
+      }
+    }
+  }
   // Within an op all reads come before the writes.
   std::stable_sort(touches.begin(), touches.end(), [](const Touch& left, const Touch& right) {
     return left.op != right.op ? left.op < right.op : writes(left) < writes(right);
