@@ -54,7 +54,7 @@ std::int64_t smem_limit_bytes(const Budget& budget, const Arch& arch) {
   if (asked <= granted) return asked;
   const std::string sharing =
       budget.blocks_per_sm == 1 ? "" : fmt::format(" if {} blocks share an SM", budget.blocks_per_sm);
-  fail(ErrorKind::unsupported, "GDR-S01",
+  fail(ErrorKind::unsupported, "GDR-C12",
        "budget {}: {} bytes of shared memory per block; {} grants {} bytes{}: {} bytes too many. Ask for at most {}.",
        budget.name, asked, arch.name, granted, sharing, asked - granted, granted);
 }

@@ -29,7 +29,7 @@ Budget parse_budget(std::string_view bytes);
 
 // The most shared memory in bytes that one block may use on `arch`: the budget's figure, or else the opt-in limit,
 // or an equal share of an SM (less what the system reserves, in steps of 128 bytes) if several blocks must fit.
-// Throws an unsupported Error (GDR-S01) with both figures if the budget asks for more than that.
+// Throws an unsupported Error (GDR-C12) with both figures if the budget asks for more than that.
 std::int64_t smem_limit_bytes(const Budget& budget, const Arch& arch);
 
 }  // namespace gdr

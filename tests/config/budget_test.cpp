@@ -70,11 +70,11 @@ TEST_CASE("what an architecture grants") {
   CHECK(gdr::smem_limit_bytes(gdr::parse_budget("101376"), sm_120) == 101'376);
   CHECK(gdr::smem_limit_bytes(gdr::parse_budget("60000"), sm_120) == 60'000);
   CHECK(error_text(ErrorKind::unsupported, [&] { gdr::smem_limit_bytes(gdr::parse_budget("102400"), sm_120); }) ==
-        "GDR-S01 budget 102400_bytes: 102400 bytes of shared memory per block; sm_120 grants 101376 bytes: 1024 bytes "
+        "GDR-C12 budget 102400_bytes: 102400 bytes of shared memory per block; sm_120 grants 101376 bytes: 1024 bytes "
         "too many. Ask for at most 101376.");
   Budget shared = gdr::parse_budget("60000");
   shared.blocks_per_sm = 2;
   CHECK(error_text(ErrorKind::unsupported, [&] { gdr::smem_limit_bytes(shared, sm_120); }) ==
-        "GDR-S01 budget 60000_bytes: 60000 bytes of shared memory per block; sm_120 grants 50176 bytes if 2 blocks "
+        "GDR-C12 budget 60000_bytes: 60000 bytes of shared memory per block; sm_120 grants 50176 bytes if 2 blocks "
         "share an SM: 9824 bytes too many. Ask for at most 50176.");
 }

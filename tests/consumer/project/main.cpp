@@ -7,7 +7,7 @@
 
 int main() {
   try {
-    throw gdr::Error(gdr::ErrorKind::unsupported, "GDR-S01", "consumer: an error crosses the library's border.");
+    throw gdr::Error(gdr::ErrorKind::unsupported, "GDR-C12", "consumer: an error crosses the library's border.");
   } catch (const gdr::Error& error) {
     std::printf("gdrjit %s: %s\n", GDRJIT_VERSION, error.what());
     return error.exit_code() == 3 ? 0 : 1;
