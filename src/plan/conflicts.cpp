@@ -42,7 +42,7 @@ bool overlap(const std::vector<Life>& x, const std::vector<Life>& y) {
 
 class FreeSharing {
  public:
-  FreeSharing(const std::vector<BodyOp>& ops, const Order& order) : ops_(ops), order_(order) {}
+  FreeSharing(const std::vector<BodyOp>& ops, const HappensBefore& order) : ops_(ops), order_(order) {}
 
   // Is every change from one tile's life to the next of the other ordered already?
   bool operator()(const std::vector<Life>& x, const std::vector<Life>& y) const {
@@ -65,7 +65,7 @@ class FreeSharing {
   }
 
   const std::vector<BodyOp>& ops_;
-  const Order& order_;
+  const HappensBefore& order_;
 };
 
 }  // namespace
@@ -96,8 +96,8 @@ std::vector<std::vector<Life>> tile_lives(const Kernel& kernel, const std::vecto
   return lives;
 }
 
-ConflictGraph conflict_graph(const Kernel& kernel, const std::vector<std::vector<Life>>& lives, const Order& order,
-                             Aliasing aliasing) {
+ConflictGraph conflict_graph(const Kernel& kernel, const std::vector<std::vector<Life>>& lives,
+                             const HappensBefore& order, Aliasing aliasing) {
   const std::size_t count = kernel.tiles.size();
   const std::vector<BodyOp> ops = body_ops(kernel);
   const FreeSharing is_free(ops, order);

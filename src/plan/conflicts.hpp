@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/dependences.hpp"
-#include "plan/order.hpp"
+#include "plan/happens_before.hpp"
 #include "schedule/model.hpp"
 
 namespace gdr {
@@ -31,7 +31,7 @@ std::vector<std::vector<Life>> tile_lives(const Kernel& kernel, const std::vecto
 // conflicts[i][j]: tiles i and j must not share bytes. Symmetric; register tiles conflict with nothing.
 using ConflictGraph = std::vector<std::vector<bool>>;
 // `order`: the order without any sharing.
-ConflictGraph conflict_graph(const Kernel& kernel, const std::vector<std::vector<Life>>& lives, const Order& order,
-                             Aliasing aliasing);
+ConflictGraph conflict_graph(const Kernel& kernel, const std::vector<std::vector<Life>>& lives,
+                             const HappensBefore& order, Aliasing aliasing);
 
 }  // namespace gdr

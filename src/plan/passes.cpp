@@ -6,7 +6,7 @@
 
 #include "plan/dependences.hpp"
 #include "plan/footprint.hpp"
-#include "plan/order.hpp"
+#include "plan/happens_before.hpp"
 #include "plan/pack.hpp"
 #include "plan/synchronise.hpp"
 #include "schedule/layout.hpp"
@@ -26,7 +26,8 @@ struct Placement {
   bool is_optimal = false;
 };
 
-Placement place_tiles(Kernel& kernel, const ConflictGraph& all_conflicts) {
+// Leaves the tiles where they are if the bound says that they cannot fit.
+Placement place_tiles(Kernel& kernel, const ConflictGraph& all_conflicts, int limit_bytes) {
   std::vector<std::size_t> smem;
   for (std::size_t t = 0; t < kernel.tiles.size(); ++t)
     if (kernel.tiles[t].space == Space::smem) smem.push_back(t);
@@ -37,9 +38,34 @@ Placement place_tiles(Kernel& kernel, const ConflictGraph& all_conflicts) {
     items.push_back({tile_bytes(tile), tile.smem.xor_mask > 0 ? kTileAlignment : kVectorAlignment});
     for (std::size_t j = 0; j < smem.size(); ++j) conflicts[i][j] = all_conflicts[smem[i]][smem[j]];
   }
+  const int least = heaviest_clique(items, conflicts);
+  if (least > limit_bytes) return {least, least, false};
   const Packing packing = pack(items, conflicts);
   for (std::size_t i = 0; i < smem.size(); ++i) kernel.tiles[smem[i]].offset_bytes = packing.offsets[i];
   return {packing.total_bytes, packing.lower_bound_bytes, packing.is_proven_optimal};
+}
+
+std::string count_sharing(const Kernel& kernel, const ConflictGraph& conflicts) {
+  int may_share = 0, pairs = 0;
+  for (std::size_t i = 0; i < kernel.tiles.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (kernel.tiles[i].space == Space::smem && kernel.tiles[j].space == Space::smem)
+        ++pairs, may_share += !conflicts[i][j];
+  return fmt::format("{} of {} pairs of tiles may share bytes", may_share, pairs);
+}
+
+std::string too_large(int bytes, int limit) {
+  return fmt::format("{} B of shared memory, {} B too many", bytes, bytes - limit);
+}
+
+// The most bytes of tiles that hold values at one operation: no way of sharing can need less.
+int most_alive_bytes(const Kernel& kernel, const std::vector<std::vector<Life>>& lives) {
+  std::vector<int> alive(kernel.ops.size(), 0);
+  for (std::size_t t = 0; t < lives.size(); ++t)
+    for (const Life& life : lives[t])
+      for (int op = life.first; op <= life.last; ++op)
+        alive[static_cast<std::size_t>(op)] += tile_bytes(kernel.tiles[t]);
+  return *std::max_element(alive.begin(), alive.end());
 }
 
 int mbarrier_bytes(const Kernel& kernel) {
@@ -73,6 +99,15 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
   note("footprints",
        fmt::format("{} cells of {} bytes touched by {} operations", cells, kCellBytes, kernel.ops.size()));
 
+  const std::vector<std::vector<Life>> lives = tile_lives(kernel, touched);
+  const int least = most_alive_bytes(kernel, lives);
+  if (least > options.smem_limit_bytes) {
+    result.smem_bytes = result.lower_bound_bytes = least;
+    result.reason = too_large(least, options.smem_limit_bytes);
+    note("conflicts", fmt::format("{} bytes are alive at once", least));
+    return result;
+  }
+
   const int num_roles = static_cast<int>(kernel.roles.size());
   const int distance = max_stages(kernel);
   const std::vector<BodyOp> ops = body_ops(kernel);
@@ -81,25 +116,22 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
   note("dependences", fmt::format("{} between warps; {} waits and {} meetings order them", own.size(),
                                   unshared.waits.size(), unshared.meetings.size()));
 
-  const Order order(ops, num_roles, unshared.waits, unshared.meetings, distance + 1);
-  const std::vector<std::vector<Life>> lives = tile_lives(kernel, touched);
-  const ConflictGraph conflicts = conflict_graph(kernel, lives, order, options.aliasing);
-  int may_share = 0, pairs = 0;
-  for (std::size_t i = 0; i < kernel.tiles.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (kernel.tiles[i].space == Space::smem && kernel.tiles[j].space == Space::smem)
-        ++pairs, may_share += !conflicts[i][j];
-  note("conflicts", fmt::format("aliasing {}: {} of {} pairs of tiles may share bytes", to_string(options.aliasing),
-                                may_share, pairs));
-
-  const Placement placement = place_tiles(kernel, conflicts);
+  const HappensBefore order(ops, num_roles, unshared.waits, unshared.meetings, distance + 1);
+  Placement placement;
+  for (const Aliasing aliasing : {Aliasing::none, Aliasing::free, Aliasing::any}) {
+    if (aliasing > options.aliasing) break;
+    const ConflictGraph conflicts = conflict_graph(kernel, lives, order, aliasing);
+    placement = place_tiles(kernel, conflicts, options.smem_limit_bytes);
+    result.aliasing = aliasing;
+    note("conflicts", fmt::format("aliasing {}: {}", to_string(aliasing), count_sharing(kernel, conflicts)));
+    note("pack", fmt::format("{} bytes, lower bound {}", placement.tiles_end, placement.lower_bound_bytes));
+    if (placement.tiles_end <= options.smem_limit_bytes) break;
+  }
   result.lower_bound_bytes = placement.lower_bound_bytes;
   result.packing_is_optimal = placement.is_optimal;
   result.smem_bytes = placement.tiles_end;
-  note("pack", fmt::format("{} bytes, lower bound {}", placement.tiles_end, placement.lower_bound_bytes));
   if (placement.tiles_end > options.smem_limit_bytes) {
-    result.reason = fmt::format("{} B of shared memory, {} B too many", placement.tiles_end,
-                                placement.tiles_end - options.smem_limit_bytes);
+    result.reason = too_large(placement.tiles_end, options.smem_limit_bytes);
     return result;
   }
 
@@ -114,9 +146,7 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
   note("synchronise", fmt::format("{} dependences; {} waits, {} meetings, {} barriers", shared.size(), result.waits,
                                   result.meetings, kernel.barriers.size()));
   result.fits = kernel.smem_bytes <= options.smem_limit_bytes;
-  if (!result.fits)
-    result.reason = fmt::format("{} B of shared memory with its barriers, {} B too many", kernel.smem_bytes,
-                                kernel.smem_bytes - options.smem_limit_bytes);
+  if (!result.fits) result.reason = too_large(kernel.smem_bytes, options.smem_limit_bytes);
   return result;
 }
 

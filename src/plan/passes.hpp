@@ -19,13 +19,14 @@ struct PassNote {
 };
 
 struct PassOptions {
-  Aliasing aliasing = Aliasing::any;
-  int smem_limit_bytes = 0;  // nothing is decided by it but the verdict
+  Aliasing aliasing = Aliasing::any;  // the most that may be shared; less is taken if it fits
+  int smem_limit_bytes = 0;           // decides nothing else
 };
 
 struct PassResult {
   bool fits = false;
-  std::string reason;  // why not, with the figures
+  std::string reason;                  // why not, with the figures
+  Aliasing aliasing = Aliasing::none;  // as taken
   int smem_bytes = 0;
   int lower_bound_bytes = 0;  // tiles alone
   bool packing_is_optimal = false;

@@ -27,7 +27,7 @@ class Orderer {
     std::sort(dependences_.begin(), dependences_.end(), [](const Dependence& x, const Dependence& y) {
       return std::tuple(x.distance, x.after, -x.before) < std::tuple(y.distance, y.after, -y.before);
     });
-    Order now = order();
+    HappensBefore now = order();
     for (const Dependence& d : dependences_)
       if (!now.holds(d.before, d.after, d.distance)) {
         add(d);
@@ -38,7 +38,7 @@ class Orderer {
   }
 
  private:
-  Order order() const { return Order(ops_, num_roles_, found_.waits, found_.meetings, max_distance_); }
+  HappensBefore order() const { return HappensBefore(ops_, num_roles_, found_.waits, found_.meetings, max_distance_); }
 
   void add(const Dependence& d) {
     if (meets_inside_role(ops_, d))
@@ -48,7 +48,7 @@ class Orderer {
   }
 
   bool all_hold() const {
-    const Order now = order();
+    const HappensBefore now = order();
     return std::all_of(dependences_.begin(), dependences_.end(),
                        [&](const Dependence& d) { return now.holds(d.before, d.after, d.distance); });
   }
@@ -122,10 +122,11 @@ class Placer {
   // Parity tells the phase wanted from the one before or after it only, so the sources may complete phase i + stages
   // only after everyone who waits for phase i has passed.
   void choose_stages(Event& event) const {
+    if (kernel_.loop == LoopKind::once) return;  // one phase is all there is
     constexpr int kMostStages = 8;
     for (event.stages = 1; event.stages <= kMostStages; ++event.stages) {
-      const Order order(ops_, static_cast<int>(kernel_.roles.size()), synchronisation_.waits, synchronisation_.meetings,
-                        event.stages + 1);
+      const HappensBefore order(ops_, static_cast<int>(kernel_.roles.size()), synchronisation_.waits,
+                                synchronisation_.meetings, event.stages + 1);
       const auto passed = [&](const std::pair<int, int>& waiter, int source) {
         const int distance = event.stages - waiter.second;
         return distance >= 0 && order.holds(waiter.first, source, distance);

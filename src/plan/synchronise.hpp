@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan/dependences.hpp"
-#include "plan/order.hpp"
+#include "plan/happens_before.hpp"
 #include "schedule/model.hpp"
 
 namespace gdr {

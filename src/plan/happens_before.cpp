@@ -1,4 +1,4 @@
-#include "plan/order.hpp"
+#include "plan/happens_before.hpp"
 
 #include <algorithm>
 
@@ -14,8 +14,8 @@ std::vector<BodyOp> body_ops(const Kernel& kernel) {
   return ops;
 }
 
-Order::Order(const std::vector<BodyOp>& ops, int num_roles, const std::vector<Wait>& waits,
-             const std::vector<Meeting>& meetings, int max_distance)
+HappensBefore::HappensBefore(const std::vector<BodyOp>& ops, int num_roles, const std::vector<Wait>& waits,
+                             const std::vector<Meeting>& meetings, int max_distance)
     : ops_(&ops), num_sources_(2 * num_roles), num_roles_(num_roles), last_iteration_(max_distance) {
   // A chain of waits whose distances add up to d starts d iterations earlier and never leaves that window, so
   // iterations 0..max_distance show every order that later iterations have.
@@ -60,17 +60,17 @@ Order::Order(const std::vector<BodyOp>& ops, int num_roles, const std::vector<Wa
     }
 }
 
-int Order::source_of(int op) const {
+int HappensBefore::source_of(int op) const {
   const BodyOp& body = (*ops_)[static_cast<std::size_t>(op)];
   return body.is_copy ? num_roles_ + body.role : body.role;
 }
 
-int Order::clock(int op, int iteration, int source) const {
+int HappensBefore::clock(int op, int iteration, int source) const {
   const std::size_t row = static_cast<std::size_t>(iteration) * ops_->size() + static_cast<std::size_t>(op);
   return clocks_[row * static_cast<std::size_t>(num_sources_) + static_cast<std::size_t>(source)];
 }
 
-bool Order::holds(int before, int after, int distance) const {
+bool HappensBefore::holds(int before, int after, int distance) const {
   const int stamp = (last_iteration_ - distance) * static_cast<int>(ops_->size()) + before;
   return clock(after, last_iteration_, source_of(before)) >= stamp;
 }

@@ -32,10 +32,10 @@ struct BodyOp {
   bool is_copy = false;  // asynchronous: done when landed, not when issued
 };
 
-class Order {
+class HappensBefore {
  public:
-  Order(const std::vector<BodyOp>& ops, int num_roles, const std::vector<Wait>& waits,
-        const std::vector<Meeting>& meetings, int max_distance);
+  HappensBefore(const std::vector<BodyOp>& ops, int num_roles, const std::vector<Wait>& waits,
+                const std::vector<Meeting>& meetings, int max_distance);
 
   // Do all warps finish `before`, of `distance` iterations earlier, before any warp starts `after`?
   bool holds(int before, int after, int distance) const;
