@@ -81,6 +81,7 @@ Family fused_family(const Problem& problem, FusedOptions o) {
         o.republish = residency.republish;
         o.h_early = h_early;
         o.stages = stages;
+        if (!bwd_fused_refusal(problem, o).empty()) continue;
         family.candidates.push_back({label(o), o.state_split, [=](const std::vector<Tensor>& tensors) {
                                        return build_bwd_fused(problem, o, tensors);
                                      }});
@@ -92,18 +93,18 @@ KernelSlot fused(const Problem& problem, int chunk) {
   KernelSlot slot{"bwd_fused", {}};
   for (const RoleWarps& warps : kRoleWarps)
     for (const bool solve_first : {false, true}) {
-      const int blocks = chunk / 16 * (chunk / 16);
-      if (warps.pairs > blocks) continue;
       for (const bool v_in_smem : {true, false}) {
         FusedOptions o;
         o.chunk = chunk;
         o.v_in_smem = v_in_smem;
         o.solve_first = solve_first;
-        o.state_warps = warps.state;
+        o.state_warps = std::min(warps.state, problem.head_dim_k / 16);
         o.keys_warps = warps.keys;
         o.pairs_warps = warps.pairs;
         o.loader_warps = warps.loader;
-        slot.families.push_back(fused_family(problem, o));
+        Family family = fused_family(problem, o);
+        if (family.candidates.empty()) continue;
+        slot.families.push_back(std::move(family));
         // Computing E before dV saves fragments but reads h twice; fewer warps for `pairs` and the loader are slower.
         slot.families.back().is_fallback = solve_first || warps.pairs != kRoleWarps[0].pairs;
       }
@@ -113,17 +114,25 @@ KernelSlot fused(const Problem& problem, int chunk) {
 
 KernelSlot gradients(const Problem& problem, int chunk) {
   KernelSlot slot{"gradients", {}};
-  for (const int slice : {32, 64, 128}) {
-    if (slice > problem.head_dim_v) continue;
-    GradientsOptions options;
-    options.chunk = chunk;
-    options.v_slice_cols = slice;
-    Family family;
-    family.candidates.push_back(
-        {fmt::format("gradients c{}, V in slices of {}", chunk, slice), 1,
-         [=](const std::vector<Tensor>& tensors) { return build_gradients(problem, options, tensors); }});
-    slot.families.push_back(std::move(family));
-  }
+  for (const int warps : {16, 8, 4, 2})
+    for (const bool v_in_smem : {true, false}) {
+      Family family;
+      for (const int slice : {32, 64, 128})
+        for (const int resident : {1, 2}) {
+          GradientsOptions o;
+          o.chunk = chunk;
+          o.v_slice_cols = slice;
+          o.resident = resident;
+          o.v_in_smem = v_in_smem;
+          o.warps = warps;
+          if (!gradients_refusal(problem, o).empty()) continue;
+          family.candidates.push_back(
+              {fmt::format("gradients c{}: V in slices of {}, {} resident, v {}, {} warps", chunk, slice, resident,
+                           v_in_smem ? "in smem" : "to registers", warps + o.loader_warps),
+               1, [=](const std::vector<Tensor>& tensors) { return build_gradients(problem, o, tensors); }});
+        }
+      if (!family.candidates.empty()) slot.families.push_back(std::move(family));
+    }
   return slot;
 }
 

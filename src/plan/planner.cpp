@@ -180,6 +180,9 @@ class Planner {
     const auto largest = std::max_element(refusals_.begin(), refusals_.end(),
                                           [](const auto& x, const auto& y) { return x.second.bytes < y.second.bytes; });
     const std::string subject = fmt::format("plan {} for {}", request_.strategy, request_.arch.name);
+    if (largest == refusals_.end() && register_reason_.empty())
+      fail(ErrorKind::unsupported, "GDR-P04", "{}: there is no kernel for head dims {} x {} and {} v-heads a k-head",
+           subject, problem_.head_dim_k, problem_.head_dim_v, problem_.group);
     if (largest == refusals_.end())
       fail(ErrorKind::unsupported, "GDR-P02", "{}: no candidate's registers suffice; the last tried was {}", subject,
            register_reason_);

@@ -37,7 +37,7 @@ const std::vector<std::string_view>& strategy_names();
 // Throws Error:
 //   config GDR-P01       unknown strategy
 //   unsupported GDR-P02  no plan's registers suffice, GDR-P03 no plan's shared memory fits: how many bytes are missing
-//                        under which smallest configuration
+//                        under which smallest configuration, GDR-P04 no kernel is made for these head dims
 //   internal GDR-X04     the plan found does not verify (a fault of a pass; the findings are in the text)
 PlanResult make_plan(const PlanRequest& request);
 

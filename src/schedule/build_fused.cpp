@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <string>
 
 #include "core/error.hpp"
@@ -9,6 +10,9 @@ namespace gdr {
 namespace {
 
 using enum KernelBuilder::Section;
+
+constexpr int kBlock = 16;     // rows of a fragment
+constexpr int kLeastCols = 8;  // columns of a fragment
 
 // The kernel in the order of the specification's step table; each function below adds one stretch of it.
 class FusedBackward {
@@ -78,7 +82,7 @@ class FusedBackward {
     build_.vec("gam", c(), 1, o_.stages);
     build_.vec("be", c(), 1, o_.stages);
     build_.vec("qdq", c(), keys.cols);
-    build_.vec("dvu", c(), values.cols);
+    build_.vec("dvu", c(), o_.solve_first ? keys.cols : values.cols);
     build_.vec("ed", c(), values.cols);
     build_.vec("edv", c(), values.cols);
     build_.vec("cs", 1, o_.state_warps);
@@ -253,7 +257,26 @@ class FusedBackward {
 
 }  // namespace
 
+std::string bwd_fused_refusal(const Problem& problem, const FusedOptions& o) {
+  const int k = problem.head_dim_k, v = problem.head_dim_v;
+  const auto too_narrow = [](const WarpGrid& grid) {
+    return grid.deal_cols < kLeastCols || grid.deal_cols % kLeastCols != 0;
+  };
+  if (o.chunk % kBlock != 0 || k % (kBlock * o.state_split) != 0 || v % kBlock != 0)
+    return fmt::format("chunk {}, K / {} and V are whole blocks of {} only", o.chunk, o.state_split, kBlock);
+  // A warp's rows of dS lie in one part, or its partial sum of <dS, S0> would be overwritten by the next part's.
+  if (k % (kBlock * o.state_warps) != 0 || o.state_warps % o.state_split != 0)
+    return fmt::format("{} warps of role state do not own equal whole blocks of {} rows of dS in {} parts",
+                       o.state_warps, k, o.state_split);
+  if (too_narrow(grid_for(o.chunk, v, o.state_warps)) ||
+      too_narrow(grid_for(o.chunk, k, o.keys_warps, o.state_split)) ||
+      too_narrow(grid_for(o.chunk, o.chunk, o.pairs_warps)))
+    return fmt::format("a warp would own less than {} columns of a tile", kLeastCols);
+  return "";
+}
+
 Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors) {
+  internal_check(bwd_fused_refusal(problem, options).empty(), "bwd_fused: options that cannot be built");
   return FusedBackward(problem, options, tensors).build();
 }
 

@@ -243,11 +243,17 @@ class Gradients {
 
 }  // namespace
 
+std::string gradients_refusal(const Problem& problem, const GradientsOptions& o) {
+  if (problem.head_dim_v % o.v_slice_cols != 0)
+    return fmt::format("V {} is not whole slices of {}", problem.head_dim_v, o.v_slice_cols);
+  if (o.warps * 8 > o.chunk / 16 * std::min(o.chunk, o.v_slice_cols))
+    return fmt::format("{} warps would own less than 8 columns of a tile", o.warps);
+  return "";
+}
+
 Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors) {
-  const int narrowest = std::min(options.chunk, options.v_slice_cols);
-  internal_check(problem.head_dim_v % options.v_slice_cols == 0 && options.resident >= 1 &&
-                     options.warps * 8 <= options.chunk / 16 * narrowest,
-                 "gradients: slices of V are equal, and a warp has at least 8 columns");
+  internal_check(gradients_refusal(problem, options).empty() && options.resident >= 1,
+                 "gradients: options that cannot be built");
   return Gradients(problem, options, tensors).build();
 }
 

@@ -2,6 +2,7 @@
 // which src/plan fills in. Mathematics and step numbers: docs/spec/ALGORITHM.md, scheme R ('right' form).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "schedule/model.hpp"
@@ -61,6 +62,8 @@ struct FusedOptions {
   int state_warps = 8, keys_warps = 4, pairs_warps = 4, loader_warps = 4;
   bool operator==(const FusedOptions&) const = default;
 };
+// Why these options cannot be built, for people; empty if they can.
+std::string bwd_fused_refusal(const Problem& problem, const FusedOptions& options);
 Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors);
 
 // gradients: everything of a chunk but the recurrences, per (chunk, k_head), looping over the group's v-heads and over
@@ -73,6 +76,7 @@ struct GradientsOptions {
   int loader_warps = 1;
   int warps = 8;
 };
+std::string gradients_refusal(const Problem& problem, const GradientsOptions& options);
 Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors);
 
 // group_sum: dq and dk of a k-head as the sum of its v-heads' fp32 partial results, in v-head order.
