@@ -96,7 +96,7 @@ View view_of_tensor(const Program& program, const CompiledOp& op, const Operand&
   for (std::size_t index = 0; index < plan.tensors.size(); ++index)
     if (plan.tensors[index].name == operand.name) view.tensor = static_cast<int>(index);
   if (view.tensor < 0) malformed(kernel, *op.op, fmt::format("there is no tensor {}", operand.name));
-  const Tensor& tensor = plan.tensors[static_cast<std::size_t>(view.tensor)];
+  const TensorSpec& tensor = plan.tensors[static_cast<std::size_t>(view.tensor)];
   const bool has_slices = std::find(kernel.grid.begin(), kernel.grid.end(), GridAxis::v_slice) != kernel.grid.end();
   if (operand.v_sliced && (!has_slices || tensor.order != GlobalOrder::rows))
     malformed(kernel, *op.op, fmt::format("{} is v_sliced, without a v_slice axis or of packed blocks", tensor.name));

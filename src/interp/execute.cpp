@@ -54,7 +54,7 @@ void Executor<Real>::bind_tensor(Bound& bound, const View& view) {
   const Launch& launch = *context_.program->launch;
   const Operand& operand = *view.operand;
   bound.slot = &tensors_.slot(view.tensor);
-  const Tensor& tensor = *bound.slot->tensor;
+  const TensorSpec& tensor = *bound.slot->tensor;
   bound.dtype = tensor.dtype;
   bound.valid_rows = std::numeric_limits<int>::max();
   bound.skips_invalid = context_.program->ops[static_cast<std::size_t>(at_.op)].op->where == Where::row_valid;

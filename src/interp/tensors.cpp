@@ -9,7 +9,7 @@
 namespace gdr::interp {
 namespace {
 
-std::int64_t tiles_of(const Tensor& tensor, const Launch& launch) {
+std::int64_t tiles_of(const TensorSpec& tensor, const Launch& launch) {
   switch (tensor.index) {
     case TensorIndex::token:
       return launch.shape.tokens;
@@ -21,7 +21,7 @@ std::int64_t tiles_of(const Tensor& tensor, const Launch& launch) {
   return 0;
 }
 
-std::vector<std::int64_t> shape_of(const Tensor& tensor, const Launch& launch) {
+std::vector<std::int64_t> shape_of(const TensorSpec& tensor, const Launch& launch) {
   const std::int64_t tiles = tiles_of(tensor, launch), heads = launch.num_heads(tensor.heads);
   if (tensor.index == TensorIndex::token) return {tiles, heads, tensor.cols};
   if (tensor.order == GlobalOrder::lower16) return {tiles, heads, lower_blocks(tensor.rows) * kBlock, kBlock};
@@ -76,7 +76,7 @@ void store_element(double value, HostTensor& host, std::size_t index) {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-void check_given(const Tensor& tensor, const HostTensor& host, const std::vector<std::int64_t>& shape, bool exact) {
+void check_given(const TensorSpec& tensor, const HostTensor& host, const std::vector<std::int64_t>& shape, bool exact) {
   if (host.dtype != tensor.dtype && !(exact && host.dtype == DType::fp64))
     fail(ErrorKind::config, "GDR-I01", "interp: tensor {} is {}; the plan wants {}.", tensor.name,
          to_string(host.dtype), to_string(tensor.dtype));
@@ -89,7 +89,7 @@ void check_given(const Tensor& tensor, const HostTensor& host, const std::vector
          host.bytes.size(), shape_text(shape), want);
 }
 
-void check_tensor(const Tensor& tensor) {
+void check_tensor(const TensorSpec& tensor) {
   const bool square_blocks = tensor.rows == tensor.cols && tensor.rows % kBlock == 0;
   if (tensor.cols <= 0 || (tensor.index != TensorIndex::token && tensor.rows <= 0) ||
       (tensor.order == GlobalOrder::lower16 && (tensor.index == TensorIndex::token || !square_blocks)))
@@ -107,7 +107,7 @@ TensorStore<Real>::TensorStore(const Plan& plan, const Launch& launch, const std
   for (const auto& [name, host] : given)
     if (plan.find_tensor(name) == nullptr)
       fail(ErrorKind::config, "GDR-I01", "interp: tensor {} is none of the plan's.", name);
-  for (const Tensor& tensor : plan.tensors) {
+  for (const TensorSpec& tensor : plan.tensors) {
     check_tensor(tensor);
     Slot slot;
     slot.tensor = &tensor;
@@ -141,7 +141,7 @@ void TensorStore<Real>::finish(const Launch& launch, bool check) {
   for (const auto& [begin, end] : launch.shape.sequences)
     std::fill(in_sequence.begin() + begin, in_sequence.begin() + end, char{1});
   for (Slot& slot : slots_) {
-    const Tensor& tensor = *slot.tensor;
+    const TensorSpec& tensor = *slot.tensor;
     if (tensor.kind != TensorKind::output || !slot.present || slot.values.empty()) continue;
     const std::int64_t tiles = tiles_of(tensor, launch);
     const std::int64_t per_tile = static_cast<std::int64_t>(slot.values.size()) / tiles;

@@ -37,7 +37,7 @@ template <typename Real>
 class TensorStore {
  public:
   struct Slot {
-    const Tensor* tensor = nullptr;
+    const TensorSpec* tensor = nullptr;
     bool present = false;
     std::int64_t heads = 0;
     std::int64_t tile_elems = 0;  // chunk and sequence tensors: from one head to the next

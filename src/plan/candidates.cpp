@@ -21,11 +21,11 @@ KernelSlot prepare(const Problem& problem, int chunk, bool pg) {
   options.pg = pg;
   return only_way("prepare",
                   {fmt::format("prepare c{}, {} warps", chunk, options.warps), 1,
-                   [=](const std::vector<Tensor>& tensors) { return build_prepare(problem, options, tensors); }});
+                   [=](const std::vector<TensorSpec>& tensors) { return build_prepare(problem, options, tensors); }});
 }
 
 KernelSlot state_pass(const Problem& problem, int chunk, const char* function,
-                      Kernel (*build)(const Problem&, const StateOptions&, const std::vector<Tensor>&)) {
+                      Kernel (*build)(const Problem&, const StateOptions&, const std::vector<TensorSpec>&)) {
   KernelSlot slot{function, {}};
   for (const int slice : {16, 32, 64}) {
     if (slice > problem.head_dim_v) continue;
@@ -37,7 +37,7 @@ KernelSlot state_pass(const Problem& problem, int chunk, const char* function,
       options.stages = stages;
       family.candidates.push_back(
           {fmt::format("{} c{}, {} columns of V a block, {} stages", function, chunk, slice, stages), 1,
-           [=](const std::vector<Tensor>& tensors) { return build(problem, options, tensors); }});
+           [=](const std::vector<TensorSpec>& tensors) { return build(problem, options, tensors); }});
     }
     slot.families.push_back(std::move(family));
   }
@@ -82,7 +82,7 @@ Family fused_family(const Problem& problem, FusedOptions o) {
         o.h_early = h_early;
         o.stages = stages;
         if (!bwd_fused_refusal(problem, o).empty()) continue;
-        family.candidates.push_back({label(o), o.state_split, [=](const std::vector<Tensor>& tensors) {
+        family.candidates.push_back({label(o), o.state_split, [=](const std::vector<TensorSpec>& tensors) {
                                        return build_bwd_fused(problem, o, tensors);
                                      }});
       }
@@ -129,7 +129,7 @@ KernelSlot gradients(const Problem& problem, int chunk) {
           family.candidates.push_back(
               {fmt::format("gradients c{}: V in slices of {}, {} resident, v {}, {} warps", chunk, slice, resident,
                            v_in_smem ? "in smem" : "to registers", warps + o.loader_warps),
-               1, [=](const std::vector<Tensor>& tensors) { return build_gradients(problem, o, tensors); }});
+               1, [=](const std::vector<TensorSpec>& tensors) { return build_gradients(problem, o, tensors); }});
         }
       if (!family.candidates.empty()) slot.families.push_back(std::move(family));
     }
@@ -140,7 +140,7 @@ KernelSlot group_sum(const Problem& problem, int chunk) {
   GroupSumOptions options;
   options.chunk = chunk;
   options.warps = std::min(4, chunk / 16);
-  return only_way("group_sum", {fmt::format("group_sum c{}", chunk), 1, [=](const std::vector<Tensor>& tensors) {
+  return only_way("group_sum", {fmt::format("group_sum c{}", chunk), 1, [=](const std::vector<TensorSpec>& tensors) {
                                   return build_group_sum(problem, options, tensors);
                                 }});
 }

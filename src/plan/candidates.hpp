@@ -14,7 +14,7 @@ namespace gdr {
 struct KernelCandidate {
   std::string label;  // its decisions in short, for people
   int state_split = 1;
-  std::function<Kernel(const std::vector<Tensor>&)> build;
+  std::function<Kernel(const std::vector<TensorSpec>&)> build;
 };
 
 // Candidates with the same roles and fragments, so with the same registers: if those of one do not suffice, none do.

@@ -40,7 +40,7 @@ std::int64_t mma_flops(const Op& op) {
 }
 
 // Bytes of one operand in global memory: a whole rectangle, or its lower blocks.
-std::int64_t tensor_bytes(const Tensor& tensor, const Operand& operand) {
+std::int64_t tensor_bytes(const TensorSpec& tensor, const Operand& operand) {
   const std::int64_t n = operand.rows.size() / kBlock;
   const std::int64_t elements = tensor.order == GlobalOrder::lower16
                                     ? n * (n + 1) / 2 * kBlock * kBlock
@@ -222,7 +222,7 @@ KernelCost kernel_cost(const Plan& plan, const Kernel& kernel, const Arch& arch,
       if (op.kind == OpKind::mma) cost.flops += mma_flops(op) * times;
       for (const Operand& operand : op.operands) {
         if (!operand.is_tensor) continue;
-        const Tensor& tensor = plan.tensor(operand.name);
+        const TensorSpec& tensor = plan.tensor(operand.name);
         const std::int64_t bytes = tensor_bytes(tensor, operand) * times;
         cost.global_bytes += bytes;
         // v-heads of a group read the same q and k at about the same time; slices of V the same k, q and a.

@@ -45,7 +45,7 @@ struct Finished {
 // The kernels of a strategy for one chunk length.
 struct Sequence {
   int chunk = 0;
-  std::vector<Tensor> tensors;
+  std::vector<TensorSpec> tensors;
   std::vector<Finished> kernels;
   double predicted_us = 0;
 };

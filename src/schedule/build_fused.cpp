@@ -17,7 +17,7 @@ constexpr int kLeastCols = 8;  // columns of a fragment
 // The kernel in the order of the specification's step table; each function below adds one stretch of it.
 class FusedBackward {
  public:
-  FusedBackward(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors)
+  FusedBackward(const Problem& problem, const FusedOptions& options, const std::vector<TensorSpec>& tensors)
       : p_(problem),
         o_(options),
         build_("bwd_fused", {GridAxis::sequence, GridAxis::v_head}, LoopKind::chunks_descending, tensors) {}
@@ -275,7 +275,7 @@ std::string bwd_fused_refusal(const Problem& problem, const FusedOptions& o) {
   return "";
 }
 
-Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<TensorSpec>& tensors) {
   internal_check(bwd_fused_refusal(problem, options).empty(), "bwd_fused: options that cannot be built");
   return FusedBackward(problem, options, tensors).build();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "schedule/builder.hpp"
@@ -15,7 +16,7 @@ namespace {
 // over the group, so that the products with Q and K that close the chunk (step 12) are done once.
 class Gradients {
  public:
-  Gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors)
+  Gradients(const Problem& problem, const GradientsOptions& options, const std::vector<TensorSpec>& tensors)
       : p_(problem),
         o_(options),
         values_(grid_for(o_.chunk, o_.v_slice_cols, o_.warps)),
@@ -244,14 +245,21 @@ class Gradients {
 }  // namespace
 
 std::string gradients_refusal(const Problem& problem, const GradientsOptions& o) {
+  const int k = problem.head_dim_k;
   if (problem.head_dim_v % o.v_slice_cols != 0)
     return fmt::format("V {} is not whole slices of {}", problem.head_dim_v, o.v_slice_cols);
-  if (o.warps * 8 > o.chunk / 16 * std::min(o.chunk, o.v_slice_cols))
-    return fmt::format("{} warps would own less than 8 columns of a tile", o.warps);
+  constexpr int kRows = 16, kCols = 8;  // of the least fragment
+  for (const auto& [rows, cols] :
+       {std::pair(o.chunk, o.v_slice_cols), {o.chunk, k}, {o.chunk, o.chunk}, {k, o.v_slice_cols}}) {
+    const WarpGrid grid = grid_for(rows, cols, o.warps);
+    if (grid.rows * grid.cols != o.warps || rows % (grid.rows * kRows) != 0 || cols % (grid.cols * kCols) != 0)
+      return fmt::format("{} warps would not own equal whole fragments of {} x {}", o.warps, rows, cols);
+  }
   return "";
 }
 
-Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_gradients(const Problem& problem, const GradientsOptions& options,
+                       const std::vector<TensorSpec>& tensors) {
   internal_check(gradients_refusal(problem, options).empty() && options.resident >= 1,
                  "gradients: options that cannot be built");
   return Gradients(problem, options, tensors).build();

@@ -3,7 +3,7 @@
 
 namespace gdr {
 
-Kernel build_group_sum(const Problem& problem, const GroupSumOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_group_sum(const Problem& problem, const GroupSumOptions& options, const std::vector<TensorSpec>& tensors) {
   KernelBuilder build("group_sum", {GridAxis::chunk, GridAxis::k_head}, LoopKind::once, tensors);
   build.role("adders", options.warps);
   const WarpGrid grid = grid_for(options.chunk, problem.head_dim_k, options.warps);

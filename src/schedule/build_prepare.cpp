@@ -9,7 +9,7 @@ constexpr int kBlock = 16;  // rows of a triangle that tri_inverse inverts at on
 
 class Prepare {
  public:
-  Prepare(const Problem& problem, const PrepareOptions& options, const std::vector<Tensor>& tensors)
+  Prepare(const Problem& problem, const PrepareOptions& options, const std::vector<TensorSpec>& tensors)
       : p_(problem),
         o_(options),
         grid_(grid_for(options.chunk, options.chunk, options.warps)),
@@ -124,7 +124,7 @@ class Prepare {
 
 }  // namespace
 
-Kernel build_prepare(const Problem& problem, const PrepareOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_prepare(const Problem& problem, const PrepareOptions& options, const std::vector<TensorSpec>& tensors) {
   internal_check(options.warps <= options.chunk / kBlock * 2,
                  "prepare: a warp needs 8 of the 16 columns of the first merges");
   return Prepare(problem, options, tensors).build();

@@ -14,7 +14,7 @@ constexpr int kRowsPerWarp = 16;
 class StatePass {
  public:
   StatePass(const char* function, LoopKind loop, const Problem& problem, const StateOptions& options,
-            const std::vector<Tensor>& tensors)
+            const std::vector<TensorSpec>& tensors)
       : p_(problem),
         o_(options),
         grid_{options.v_slice_cols / kRowsPerWarp, 1},
@@ -128,11 +128,11 @@ class StatePass {
 
 }  // namespace
 
-Kernel build_state_fwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_state_fwd(const Problem& problem, const StateOptions& options, const std::vector<TensorSpec>& tensors) {
   return StatePass("state_fwd", LoopKind::chunks_ascending, problem, options, tensors).forward();
 }
 
-Kernel build_state_bwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors) {
+Kernel build_state_bwd(const Problem& problem, const StateOptions& options, const std::vector<TensorSpec>& tensors) {
   return StatePass("state_bwd", LoopKind::chunks_descending, problem, options, tensors).backward();
 }
 

@@ -2,14 +2,14 @@
 
 namespace gdr {
 
-std::vector<Tensor> backward_tensors(const TensorTable& table) {
+std::vector<TensorSpec> backward_tensors(const TensorTable& table) {
   const Problem& p = table.problem;
   const int c = table.chunk;
   using enum TensorKind;
   using enum TensorIndex;
   using enum HeadAxis;
   constexpr GlobalOrder rows = GlobalOrder::rows;
-  std::vector<Tensor> tensors = {
+  std::vector<TensorSpec> tensors = {
       {"q", input, token, k_head, c, p.head_dim_k, p.dtype, rows, false},
       {"k", input, token, k_head, c, p.head_dim_k, p.dtype, rows, false},
       {"v", input, token, v_head, c, p.head_dim_v, p.dtype, rows, false},

@@ -89,7 +89,7 @@ View View::global() const {
 }
 
 KernelBuilder::KernelBuilder(std::string function, std::vector<GridAxis> grid, LoopKind loop,
-                             const std::vector<Tensor>& tensors)
+                             const std::vector<TensorSpec>& tensors)
     : tensors_(tensors) {
   kernel_.function = std::move(function);
   kernel_.grid = std::move(grid);
@@ -155,7 +155,7 @@ Operand KernelBuilder::resolve(const View& view, Access access) const {
     rows = tile->rows, cols = tile->cols, parts = tile->parts;
   } else {
     const auto found =
-        std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.name == view.name_; });
+        std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorSpec& t) { return t.name == view.name_; });
     internal_check(found != tensors_.end(), "builder: no tile or tensor " + view.name_);
     operand.is_tensor = true;
     rows = found->rows, cols = found->cols;

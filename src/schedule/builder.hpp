@@ -45,7 +45,8 @@ class KernelBuilder {
   enum class Section { prologue, body, epilogue };
 
   // `tensors` is the plan's table and must outlive the builder.
-  KernelBuilder(std::string function, std::vector<GridAxis> grid, LoopKind loop, const std::vector<Tensor>& tensors);
+  KernelBuilder(std::string function, std::vector<GridAxis> grid, LoopKind loop,
+                const std::vector<TensorSpec>& tensors);
 
   void role(const std::string& name, int warps);
   // The width of a block's slice of V, where v_slice is a grid axis. Comes before views that are `sliced`.
@@ -96,7 +97,7 @@ class KernelBuilder {
   void add_expr_operands(Op& op, const std::string& target, const Range& rows, const Range& cols);
 
   Kernel kernel_;
-  const std::vector<Tensor>& tensors_;
+  const std::vector<TensorSpec>& tensors_;
   Section section_ = Section::body;
 };
 

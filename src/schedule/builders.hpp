@@ -18,7 +18,7 @@ struct TensorTable {
   bool stored_gradients = false;  // Pg and the state gradients are handed on to state_bwd and gradients
   bool final_state = false;       // ht, the state after the last chunk, is an output
 };
-std::vector<Tensor> backward_tensors(const TensorTable& table);
+std::vector<TensorSpec> backward_tensors(const TensorTable& table);
 
 // prepare: per (chunk, v_head) the clamped running sum of g, beta as fp32, and A' - I from an fp32 inverse (spec F1 to
 // F3). Rows past the end repeat the last gamma and have beta 0.
@@ -28,7 +28,7 @@ struct PrepareOptions {
   int loader_warps = 1;
   bool pg = false;  // also Pg = s P o G (F7), for state_bwd and gradients
 };
-Kernel build_prepare(const Problem& problem, const PrepareOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_prepare(const Problem& problem, const PrepareOptions& options, const std::vector<TensorSpec>& tensors);
 
 // state_fwd: the recurrence over the chunks of one (sequence, v_head, slice of V); writes the state at every chunk's
 // start (spec F4 to F6, F9). A warp owns 16 columns of V; its state never leaves its registers.
@@ -39,11 +39,11 @@ struct StateOptions {
   int stages = 2;
   bool final_state = false;  // state_fwd: also write ht
 };
-Kernel build_state_fwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_state_fwd(const Problem& problem, const StateOptions& options, const std::vector<TensorSpec>& tensors);
 
 // state_bwd: the reverse recurrence of the state's gradient; writes dS at every chunk's end and dh0 (steps 3, 4, 13).
 // Its dV is an operand of the recurrence only: gradients, which needs it unrounded, computes it again and writes dv.
-Kernel build_state_bwd(const Problem& problem, const StateOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_state_bwd(const Problem& problem, const StateOptions& options, const std::vector<TensorSpec>& tensors);
 
 // bwd_fused: the whole backward of one (sequence, v_head), chunk after chunk in reverse: a loader and three consumers.
 //   state  owns dS in registers: steps 3, 4, 5, 7, 8, 13, 14
@@ -64,7 +64,7 @@ struct FusedOptions {
 };
 // Why these options cannot be built, for people; empty if they can.
 std::string bwd_fused_refusal(const Problem& problem, const FusedOptions& options);
-Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_bwd_fused(const Problem& problem, const FusedOptions& options, const std::vector<TensorSpec>& tensors);
 
 // gradients: everything of a chunk but the recurrences, per (chunk, k_head), looping over the group's v-heads and over
 // slices of V (steps 1 to 12), dq and dk summed over the group in accumulators.
@@ -77,13 +77,13 @@ struct GradientsOptions {
   int warps = 8;
 };
 std::string gradients_refusal(const Problem& problem, const GradientsOptions& options);
-Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_gradients(const Problem& problem, const GradientsOptions& options, const std::vector<TensorSpec>& tensors);
 
 // group_sum: dq and dk of a k-head as the sum of its v-heads' fp32 partial results, in v-head order.
 struct GroupSumOptions {
   int chunk = 0;
   int warps = 4;
 };
-Kernel build_group_sum(const Problem& problem, const GroupSumOptions& options, const std::vector<Tensor>& tensors);
+Kernel build_group_sum(const Problem& problem, const GroupSumOptions& options, const std::vector<TensorSpec>& tensors);
 
 }  // namespace gdr

@@ -35,10 +35,10 @@ const Role& Kernel::role_of(int op) const {
   fail(ErrorKind::internal, "GDR-X02", "kernel {}: op {} is in no role", name, op);
 }
 
-const Tensor* Plan::find_tensor(const std::string& tensor_name) const { return find_by_name(tensors, tensor_name); }
+const TensorSpec* Plan::find_tensor(const std::string& tensor_name) const { return find_by_name(tensors, tensor_name); }
 
-const Tensor& Plan::tensor(const std::string& tensor_name) const {
-  if (const Tensor* found = find_tensor(tensor_name)) return *found;
+const TensorSpec& Plan::tensor(const std::string& tensor_name) const {
+  if (const TensorSpec* found = find_tensor(tensor_name)) return *found;
   fail(ErrorKind::internal, "GDR-X02", "plan {} for {}: no tensor {}", strategy, arch, tensor_name);
 }
 

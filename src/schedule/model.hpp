@@ -31,7 +31,7 @@ enum class HeadAxis { k_head, v_head };
 // of one plan, 16 bytes a lane; the interpreter may use row-major for it since nothing else reads it.
 enum class GlobalOrder { rows, lower16, fragment };
 
-struct Tensor {
+struct TensorSpec {
   std::string name;
   TensorKind kind = TensorKind::input;
   TensorIndex index = TensorIndex::token;
@@ -42,7 +42,7 @@ struct Tensor {
   GlobalOrder order = GlobalOrder::rows;
   bool optional = false;  // may be absent at run time: reads give zeros, writes are dropped
 
-  bool operator==(const Tensor&) const = default;
+  bool operator==(const TensorSpec&) const = default;
 };
 
 // ------------------------------------------------------------------------------------------------------ tiles
@@ -266,12 +266,12 @@ struct Plan {
   int chunk = 0;
   int state_split = 1;
   int smem_limit_bytes = 0;  // what one block may have under the budget
-  std::vector<Tensor> tensors;
+  std::vector<TensorSpec> tensors;
   std::vector<Kernel> kernels;  // in launch order
   bool operator==(const Plan&) const = default;
 
-  const Tensor& tensor(const std::string& name) const;  // throws Error (internal) if absent
-  const Tensor* find_tensor(const std::string& name) const;
+  const TensorSpec& tensor(const std::string& name) const;  // throws Error (internal) if absent
+  const TensorSpec* find_tensor(const std::string& name) const;
 };
 
 }  // namespace gdr

@@ -57,9 +57,9 @@ class PlanReader {
     return problem;
   }
 
-  Tensor read_tensor(const JsonValue& value) const {
+  TensorSpec read_tensor(const JsonValue& value) const {
     ObjectReader reader = value.object();
-    Tensor tensor;
+    TensorSpec tensor;
     tensor.name = name_at(reader, "name");
     tensor.kind = choice<TensorKind>(reader, "kind");
     tensor.index = choice<TensorIndex>(reader, "index");

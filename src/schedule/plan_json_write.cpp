@@ -45,7 +45,7 @@ ordered_json problem_tree(const Problem& problem) {
   return tree;
 }
 
-ordered_json tensor_tree(const Tensor& tensor) {
+ordered_json tensor_tree(const TensorSpec& tensor) {
   ordered_json tree;
   set(tree, "name", tensor.name);
   set(tree, "kind", tensor.kind);
@@ -244,7 +244,7 @@ ordered_json plan_to_tree(const Plan& plan) {
   set(tree, "smem_limit_bytes", plan.smem_limit_bytes);
   tree["problem"] = problem_tree(plan.problem);
   tree["tensors"] = ordered_json::array();
-  for (const Tensor& tensor : plan.tensors) tree["tensors"].push_back(tensor_tree(tensor));
+  for (const TensorSpec& tensor : plan.tensors) tree["tensors"].push_back(tensor_tree(tensor));
   tree["kernels"] = ordered_json::array();
   for (const Kernel& kernel : plan.kernels) tree["kernels"].push_back(kernel_tree(plan, kernel));
   return tree;

@@ -92,7 +92,7 @@ class Footprint {
   // Copies deal the rows of the rectangle to the role's warps; a tensor that keeps lower blocks only has no others.
   void by_rows(int i) {
     const int warps = index_.role_of(step_.op).warps;
-    const Tensor& tensor = *index_.tensor(step_.op, 1 - i);
+    const TensorSpec& tensor = *index_.tensor(step_.op, 1 - i);
     touch(i, dealt(operand(i).rows, 1, warp_, warps), {operand(i).cols}, tensor.order == GlobalOrder::lower16);
   }
 

@@ -71,7 +71,7 @@ const Tile* KernelIndex::tile(int op, int operand) const {
   return i < 0 ? nullptr : &at(kernel->tiles, i);
 }
 
-const Tensor* KernelIndex::tensor(int op, int operand) const {
+const TensorSpec* KernelIndex::tensor(int op, int operand) const {
   const int i = at(at(ops, op).operands, operand).tensor;
   return i < 0 ? nullptr : &at(plan->tensors, i);
 }
@@ -97,7 +97,7 @@ KernelIndex index_kernel(const Plan& plan, const Kernel& kernel, Findings& findi
   const auto tiles = names_of(kernel.tiles, &Tile::name, "tile", findings);
   const auto roles = names_of(kernel.roles, &Role::name, "role", findings);
   const auto barriers = names_of(kernel.barriers, &Barrier::name, "barrier", findings);
-  const auto tensors = names_of(plan.tensors, &Tensor::name, "tensor", findings);
+  const auto tensors = names_of(plan.tensors, &TensorSpec::name, "tensor", findings);
   names_of(kernel.ops, &Op::id, "op", findings);
 
   for (const Tile& tile : kernel.tiles)

@@ -53,7 +53,7 @@ struct KernelIndex {
   const Role& role_of(int op) const { return role(at(ops, op).role); }
   // The tile of an operand, or nullptr if it is a tensor; and the reverse.
   const Tile* tile(int op, int operand) const;
-  const Tensor* tensor(int op, int operand) const;
+  const TensorSpec* tensor(int op, int operand) const;
   bool is_smem(int op, int operand) const;
   bool is_reg(int op, int operand) const;
 };

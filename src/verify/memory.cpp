@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace gdr::verifying {
 
@@ -117,9 +118,9 @@ void MemoryCheck::read(int id, const Copy& copy, const Clock& clock) {
     const LastWrite& last = at(last_write_, cell);
     const int expected = copy.expected_each.empty() ? copy.expected : copy.expected_each[i];
     if (last.event >= 0 && !clock.knows(last.component, last.epoch)) {
-      record(Fault::race, last.event, false, id, true, cell);
+      record_race(last.event, false, id, true, cell);
     } else if (last.event < 0 || last.op != expected || last.iteration != own.iteration) {
-      record(Fault::value, last.event, false, id, true, cell, expected);
+      misses_.push_back({last.event, id, cell, expected});
     }
     if (own.access->async_proxy) check_fence(id, cell, last, clock);
     at(readers_, cell) |= 1U << own.block_warp;
@@ -131,12 +132,11 @@ void MemoryCheck::write(int id, const Copy& copy, const Clock& clock) {
   const Event& own = event(id);
   for (const int cell : cells_.cells(copy.footprint)) {
     LastWrite& last = at(last_write_, cell);
-    if (last.event >= 0 && !clock.knows(last.component, last.epoch))
-      record(Fault::race, last.event, false, id, false, cell);
+    if (last.event >= 0 && !clock.knows(last.component, last.epoch)) record_race(last.event, false, id, false, cell);
     for (std::uint32_t rest = at(readers_, cell); rest != 0; rest &= rest - 1) {
       const int reader = std::countr_zero(rest);
       const int met = at(last_read_, cell * index_.num_warps + reader);
-      if (!clock.knows(reader, event(met).epoch)) record(Fault::race, met, true, id, false, cell);
+      if (!clock.knows(reader, event(met).epoch)) record_race(met, true, id, false, cell);
     }
     if (own.access->async_proxy) check_fence(id, cell, last, clock);
     at(readers_, cell) = 0;
@@ -155,15 +155,28 @@ void MemoryCheck::check_fence(int id, int cell, const LastWrite& last, const Clo
         written.access->lands_later ? fence.landings_known >= written.epoch : fence.number > written.number;
     return after && clock.knows(written.block_warp, fence.epoch);
   });
-  if (!is_fenced) record(Fault::fence, last.event, false, id, event(id).access->reads, cell);
+  if (!is_fenced) add_trace(Fault::fence, last.event, false, id, event(id).access->reads, cell);
 }
 
-void MemoryCheck::record(Fault fault, int first, bool first_reads, int second, bool second_reads, int cell,
-                         int expected) {
-  const SmemAccess* found = first < 0 ? nullptr : event(first).access;
-  const SmemAccess* own = event(second).access;
-  std::vector<int> key = {
-      static_cast<int>(fault), found ? found->op : -1, own->op, own->operand, first_reads, second_reads, expected};
+void MemoryCheck::record_race(int first, bool first_reads, int second, bool second_reads, int cell) {
+  if (!in_order(event(first), event(second))) {
+    std::swap(first, second);
+    std::swap(first_reads, second_reads);
+  }
+  add_trace(Fault::race, first, first_reads, second, second_reads, cell);
+  if (first_reads == second_reads || event(first).iteration != event(second).iteration) return;
+  const Event& reader = event(first_reads ? first : second);
+  const Event& writer = event(first_reads ? second : first);
+  races_of_reads_.insert({reader.access->op, reader.block_warp, reader.iteration, writer.access->op, cell});
+}
+
+void MemoryCheck::add_trace(Fault fault, int first, bool first_reads, int second, bool second_reads, int cell,
+                            int expected) {
+  std::vector<int> key = {static_cast<int>(fault), first_reads, second_reads, expected};
+  for (const int i : {first, second}) {
+    const SmemAccess* access = i < 0 ? nullptr : event(i).access;
+    key.insert(key.end(), {access ? access->op : -1, access ? access->tile : -1, access ? access->part : -1});
+  }
   const Range bytes = cells_.hull(cell);
   const auto [known, is_new] = known_.emplace(std::move(key), traces_.size());
   if (is_new) {
@@ -172,7 +185,11 @@ void MemoryCheck::record(Fault fault, int first, bool first_reads, int second, b
   }
   // More bytes of the same two executions widen the trace; later executions add nothing.
   Trace& trace = traces_[known->second];
-  if (trace.first != first || trace.second != second) return;
+  const auto same = [&](int a, int b) {
+    return a == b ||
+           (a >= 0 && b >= 0 && event(a).block_warp == event(b).block_warp && event(a).iteration == event(b).iteration);
+  };
+  if (!same(trace.first, first) || !same(trace.second, second)) return;
   trace.bytes = {std::min(trace.bytes.begin, bytes.begin), std::max(trace.bytes.end, bytes.end)};
 }
 

@@ -9,8 +9,10 @@
 // tile, another part, another iteration, an older version of the same tile, and bytes that nothing has written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "verify/cells.hpp"
@@ -26,7 +28,7 @@ class MemoryCheck {
   // The steps in the order of Timeline::run.
   void on_step(const StepRun& run);
   // After the run: findings in the order in which they were met, one for each pair of ops.
-  void report(Findings& findings) const;
+  void report(Findings& findings);
 
   std::int64_t accesses_checked() const { return accesses_checked_; }
 
@@ -75,8 +77,8 @@ class MemoryCheck {
   enum class Fault { race, value, fence };
   struct Trace {
     Fault fault = Fault::race;
-    int first = -1;   // event met first; -1: none (bytes that nothing has written)
-    int second = -1;  // event met second
+    int first = -1;   // event: the earlier of a race, else the write that is found; -1: nothing has written
+    int second = -1;  // event: the later of a race, else the access that finds it
     bool first_reads = false, second_reads = false;
     int expected = kNothing;
     Range bytes;
@@ -88,8 +90,22 @@ class MemoryCheck {
   void read(int event, const Copy& copy, const Clock& clock);
   void write(int event, const Copy& copy, const Clock& clock);
   void check_fence(int event, int cell, const LastWrite& last, const Clock& clock);
-  void record(Fault fault, int first, bool first_reads, int second, bool second_reads, int cell,
-              int expected = kNothing);
+  // The events in the order that the kernel means: by iteration, then by Kernel::ops.
+  bool in_order(const Event& a, const Event& b) const {
+    return a.iteration != b.iteration ? a.iteration < b.iteration : a.access->op <= b.access->op;
+  }
+  // A read of one cell that finds something else than it means.
+  struct Miss {
+    int found = -1;   // event, -1: nothing has written
+    int reader = -1;  // event
+    int cell = 0;
+    int expected = kNothing;
+  };
+  using ReadBesideWrite = std::array<int, 5>;  // reader's op, warp, iteration; writer's op (same iteration); cell
+
+  void record_race(int first, bool first_reads, int second, bool second_reads, int cell);
+  void add_trace(Fault fault, int first, bool first_reads, int second, bool second_reads, int cell,
+                 int expected = kNothing);
   void report_race(const Trace& trace, Findings& findings) const;
   void report_value(const Trace& trace, Findings& findings) const;
   void report_fence(const Trace& trace, Findings& findings) const;
@@ -105,8 +121,10 @@ class MemoryCheck {
   std::vector<std::uint32_t> readers_;  // [cell]: warps of the block that read since the last write
   std::vector<int> last_read_;          // [cell * warps + warp]: event
   std::vector<Event> events_;
-  std::vector<int> steps_of_warp_;                 // [warp]
-  std::vector<std::vector<FencePoint>> fences_;    // [warp]
+  std::vector<int> steps_of_warp_;               // [warp]
+  std::vector<std::vector<FencePoint>> fences_;  // [warp]
+  std::vector<Miss> misses_;
+  std::set<ReadBesideWrite> races_of_reads_;
   std::map<std::vector<int>, std::size_t> known_;  // which traces there are already
   std::vector<Trace> traces_;
   std::int64_t accesses_checked_ = 0;

@@ -1,5 +1,4 @@
 // The traces of MemoryCheck as text.
-#include <utility>
 
 #include "verify/memory.hpp"
 
@@ -19,7 +18,14 @@ std::string MemoryCheck::tile_name(const SmemAccess& access) const {
   return tile.parts > 1 ? fmt::format("{} part {}", tile.name, access.part) : tile.name;
 }
 
-void MemoryCheck::report(Findings& findings) const {
+void MemoryCheck::report(Findings& findings) {
+  for (const Miss& miss : misses_) {
+    // A read that races with the very write it means may find anything; the race says it all.
+    const Event& reader = event(miss.reader);
+    if (!races_of_reads_.contains({reader.access->op, reader.block_warp, reader.iteration, miss.expected, miss.cell}))
+      add_trace(Fault::value, miss.found, false, miss.reader, true, miss.cell, miss.expected);
+  }
+  misses_.clear();
   for (const Trace& trace : traces_) {
     switch (trace.fault) {
       case Fault::race:
@@ -36,14 +42,9 @@ void MemoryCheck::report(Findings& findings) const {
 }
 
 void MemoryCheck::report_race(const Trace& trace, Findings& findings) const {
-  // The run met them in one order; told is the order that the kernel means: by iteration, then by Kernel::ops.
   const Event* earlier = &event(trace.first);
   const Event* later = &event(trace.second);
-  bool earlier_reads = trace.first_reads, later_reads = trace.second_reads;
-  if (std::pair(earlier->iteration, earlier->access->op) > std::pair(later->iteration, later->access->op)) {
-    std::swap(earlier, later);
-    std::swap(earlier_reads, later_reads);
-  }
+  const bool earlier_reads = trace.first_reads, later_reads = trace.second_reads;
   const std::string bytes = fmt::format("bytes {}..{}", trace.bytes.begin, trace.bytes.end);
   const std::string there = tile_name(*earlier->access);
   const std::string here = tile_name(*later->access);

@@ -17,7 +17,7 @@ bool overlap(const Range& a, const Range& b) { return a.begin < b.end && b.begin
 struct Use {
   int op = 0;
   const Operand* operand = nullptr;
-  const Tensor* tensor = nullptr;
+  const TensorSpec* tensor = nullptr;
 };
 
 class KernelTensors {
@@ -25,7 +25,7 @@ class KernelTensors {
   KernelTensors(const KernelIndex& index, Findings& findings) : index_(index), kernel_(*index.kernel), out_(findings) {
     for (int i = 0; i < count_of(kernel_.ops); ++i)
       for (int k = 0; k < count_of(index.op(i).operands); ++k)
-        if (const Tensor* tensor = index.tensor(i, k)) uses_.push_back({i, &at(index.op(i).operands, k), tensor});
+        if (const TensorSpec* tensor = index.tensor(i, k)) uses_.push_back({i, &at(index.op(i).operands, k), tensor});
   }
 
   void check() {
@@ -122,7 +122,7 @@ void check_plan_tensors(const Plan& plan, Findings& findings) {
   std::vector<Written> written(plan.tensors.size());
   const auto number_of = [&](const Operand& operand) {
     const auto found = std::find_if(plan.tensors.begin(), plan.tensors.end(),
-                                    [&](const Tensor& tensor) { return tensor.name == operand.name; });
+                                    [&](const TensorSpec& tensor) { return tensor.name == operand.name; });
     return found == plan.tensors.end() ? -1 : static_cast<int>(found - plan.tensors.begin());
   };
   for (const Kernel& kernel : plan.kernels)
@@ -130,7 +130,7 @@ void check_plan_tensors(const Plan& plan, Findings& findings) {
       for (const Operand& operand : op.operands) {
         const int t = operand.is_tensor ? number_of(operand) : -1;
         if (t < 0) continue;
-        const Tensor& tensor = at(plan.tensors, t);
+        const TensorSpec& tensor = at(plan.tensors, t);
         Written& so_far = at(written, t);
         if (operand.access == Access::read) {
           if (tensor.kind != TensorKind::input && so_far.by == nullptr)
@@ -149,7 +149,7 @@ void check_plan_tensors(const Plan& plan, Findings& findings) {
         so_far.elements += std::int64_t{operand.rows.size()} * (operand.v_sliced ? tensor.cols : operand.cols.size());
       }
   for (int t = 0; t < count_of(plan.tensors); ++t) {
-    const Tensor& tensor = at(plan.tensors, t);
+    const TensorSpec& tensor = at(plan.tensors, t);
     const Written& found = at(written, t);
     if (tensor.kind == TensorKind::output && found.by == nullptr)
       findings.add("GDR-V18", "no kernel writes output tensor {}", tensor.name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace gdr::verifying {
 
@@ -56,18 +57,39 @@ Timeline::Timeline(const KernelIndex& index, int iterations) : index_(index), it
       warp.clock.at[warps_.size()] = 1;
       warps_.push_back(std::move(warp));
     }
+  for (const Role& role : index.kernel->roles) {
+    std::vector<int> next(role.body.size(), count_of(index.ops));  // behind the last: the end of the iteration
+    for (int step = count_of(role.body) - 1; step >= 0; --step) {
+      const int op = at(role.body, step).op;
+      const bool is_barrier_op = at(index.ops, op).barrier >= 0;
+      if (!is_barrier_op)
+        at(next, step) = op;
+      else if (step + 1 < count_of(role.body))
+        at(next, step) = at(next, step + 1);
+    }
+    next_op_.push_back(std::move(next));
+  }
 }
 
 bool Timeline::is_done(const Warp& warp) const {
   return warp.iteration >= iterations_ || index_.role(warp.role).body.empty();
 }
 
-bool Timeline::run(const std::function<void(const StepRun&)>& on_step, Findings& findings) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int w = 0; w < count_of(warps_); ++w)
-      while (advance(w, on_step)) moved = true;
+// The least (iteration, next op); -1 if no warp can go on.
+int Timeline::next_warp() const {
+  int best = -1;
+  std::pair<int, int> least;
+  for (int w = 0; w < count_of(warps_); ++w) {
+    const Warp& warp = at(warps_, w);
+    if (warp.is_blocked || is_done(warp)) continue;
+    const std::pair rank(warp.iteration, at(at(next_op_, warp.role), warp.step));
+    if (best < 0 || rank < least) best = w, least = rank;
   }
+  return best;
+}
+
+bool Timeline::run(const std::function<void(const StepRun&)>& on_step, Findings& findings) {
+  for (int w = next_warp(); w >= 0; w = next_warp()) at(warps_, w).is_blocked = !advance(w, on_step);
   const bool all_done = std::all_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return is_done(w); });
   if (!all_done) report_stuck(findings);
   return all_done;
@@ -75,12 +97,12 @@ bool Timeline::run(const std::function<void(const StepRun&)>& on_step, Findings&
 
 bool Timeline::advance(int w, const std::function<void(const StepRun&)>& on_step) {
   Warp& warp = at(warps_, w);
-  if (is_done(warp)) return false;
   const std::vector<Step>& body = index_.role(warp.role).body;
   const int op = at(body, warp.step).op;
   switch (index_.op(op).kind) {
     case OpKind::arrive:
       arrive(w, op);
+      for (Warp& other : warps_) other.is_blocked = false;
       break;
     case OpKind::wait:
       if (!wait(w, op)) return false;
@@ -142,6 +164,7 @@ bool Timeline::sync(int w, int op) {
     warp.at_sync = true;
   }
   if (round.arrived < index_.role(warp.role).warps) return false;
+  for (Warp& other : warps_) other.is_blocked = other.is_blocked && other.role != warp.role;
   warp.clock.join(round.joined);
   warp.at_sync = false;
   ++passed;

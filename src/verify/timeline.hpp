@@ -48,8 +48,9 @@ class Timeline {
  public:
   Timeline(const KernelIndex& index, int iterations);
 
-  // Runs all warps as far as they go and hands over every step in an order that the barriers allow. False, with a
-  // finding (V11), if a warp is stuck.
+  // Runs all warps as far as they go and hands over every step in an order that the barriers allow: of the warps that
+  // can go on, the one whose next op stands first by iteration and Kernel::ops. So a run of a correct kernel is the one
+  // that the kernel means, and a fault shows as what it is. False, with a finding (V11), if a warp is stuck.
   bool run(const std::function<void(const StepRun&)>& on_step, Findings& findings);
   // After run: mbarriers behave in every run as they are meant to (V12).
   void check_phases(Findings& findings);
@@ -89,10 +90,12 @@ class Timeline {
     Clock clock;
     std::uint32_t landings = 0;  // after_copies arrivals so far
     bool at_sync = false;
+    bool is_blocked = false;
     std::vector<int> syncs;  // by barrier: rounds passed
   };
 
   bool is_done(const Warp& warp) const;
+  int next_warp() const;
   bool advance(int warp, const std::function<void(const StepRun&)>& on_step);
   void arrive(int warp, int op);
   bool wait(int warp, int op);
@@ -114,6 +117,7 @@ class Timeline {
   std::vector<int> expected_;  // by barrier: arrivals of one iteration
   std::vector<std::vector<Phase>> phases_;
   std::vector<std::vector<SyncRound>> rounds_;
+  std::vector<std::vector<int>> next_op_;  // by role, step: the next op from there that is no barrier operation
   std::vector<Warp> warps_;
   std::int64_t steps_run_ = 0;
   std::int64_t phases_checked_ = 0;

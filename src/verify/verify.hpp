@@ -62,7 +62,7 @@ struct VerifyReport {
   std::int64_t accesses_checked = 0;  // of a warp to a set of bytes of shared memory
   std::int64_t phases_checked = 0;    // of mbarriers
 
-  bool ok() const { return findings.empty(); }
+  bool ok() const { return findings.empty() && findings_left_out == 0; }
   // One finding a line, then how many were left out; empty if there is none.
   std::string text() const;
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr int kChunk = 32;
 constexpr int kDim = 64;
 
-std::vector<Tensor> tensors() {
+std::vector<TensorSpec> tensors() {
   using enum TensorKind;
   using enum TensorIndex;
   using enum HeadAxis;
@@ -28,7 +28,7 @@ std::vector<Tensor> tensors() {
 
 class Sample {
  public:
-  explicit Sample(const std::vector<Tensor>& table)
+  explicit Sample(const std::vector<TensorSpec>& table)
       : build_("sample", {GridAxis::sequence, GridAxis::v_head}, LoopKind::chunks_descending, table) {}
 
   Kernel kernel() && {
