@@ -60,6 +60,37 @@ void note_barriers(const Kernel& kernel, KernelView& view) {
 
 }  // namespace
 
+char op_letter(OpKind kind) {
+  switch (kind) {
+    case OpKind::copy_in:
+      return 'i';
+    case OpKind::copy_out:
+      return 'o';
+    case OpKind::load:
+      return 'l';
+    case OpKind::store:
+      return 's';
+    case OpKind::mma:
+      return 'M';
+    case OpKind::map:
+      return 'e';
+    case OpKind::reduce:
+      return '+';
+    case OpKind::scan:
+      return '+';
+    case OpKind::tri_inverse:
+      return 't';
+    case OpKind::relayout:
+      return 'c';
+    case OpKind::arrive:
+    case OpKind::wait:
+    case OpKind::sync:
+    case OpKind::fence:
+      break;
+  }
+  return ' ';
+}
+
 std::string step_label(const std::string& step) {
   constexpr std::size_t kMaxLabel = 3;
   const std::size_t colon = step.find(':');

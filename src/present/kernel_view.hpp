@@ -54,6 +54,11 @@ struct KernelView {
 // Points into `kernel`, which must outlive it.
 KernelView view_kernel(const Kernel& kernel);
 
+// One letter for each kind of work, upper case for matrix products; what they mean, for a legend.
+char op_letter(OpKind kind);
+inline constexpr const char* kOpLetters =
+    "i copy in, o copy out, l load, s store, M mma, e elementwise, + sum, t inverse, c cast";
+
 // "3" of "3: D1 = er (K dS)": what stands before the first colon, if it is at most three characters.
 std::string step_label(const std::string& step);
 

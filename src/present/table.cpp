@@ -248,13 +248,27 @@ std::string problem_text(const Plan& plan, const PlanFacts& facts) {
   return text;
 }
 
-}  // namespace
-
+// The first of those with the most shared memory.
 std::size_t largest_kernel(const Plan& plan) {
   const auto largest =
       std::max_element(plan.kernels.begin(), plan.kernels.end(),
                        [](const Kernel& left, const Kernel& right) { return left.smem_bytes < right.smem_bytes; });
   return static_cast<std::size_t>(largest - plan.kernels.begin());
+}
+
+}  // namespace
+
+bool is_meant(const Kernel& kernel, const std::string& name) {
+  return name.empty() || kernel.name == name || kernel.function == name;
+}
+
+void check_meant(const Plan& plan, const std::string& name) {
+  std::string known;
+  for (const Kernel& kernel : plan.kernels) {
+    if (is_meant(kernel, name)) return;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", kernel.function);
+  }
+  fail(ErrorKind::config, "GDR-T01", "kernel {}: the plan has none of this name; it has {}.", name, known);
 }
 
 std::string plan_sentence(const Plan& plan) {
@@ -281,6 +295,7 @@ std::string direct_port_sentence(const Plan& plan, const PlanFacts& facts) {
 
 std::string plan_table(const Plan& plan, const PlanFacts& facts, const TableOptions& options) {
   internal_check(facts.kernels.size() == plan.kernels.size(), "facts of another plan");
+  check_meant(plan, options.kernel);
   const Style style(options.color);
   std::string text = fmt::format("{}\n{}\n", problem_text(plan, facts), style.title(plan_sentence(plan)));
   for (const std::string& sentence : {direct_port_sentence(plan, facts), options.proof})

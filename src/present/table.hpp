@@ -12,6 +12,7 @@ namespace gdr {
 struct TableOptions {
   bool color = false;    // emphasis by terminal escapes
   bool explain = false;  // what else was tried and why it lost, and the log of the passes
+  std::string kernel;    // only this one: its name or its function; empty: all
   std::string proof;     // a sentence about the proof of the plan; empty: none
 };
 
@@ -22,7 +23,9 @@ std::string plan_table(const Plan& plan, const PlanFacts& facts, const TableOpti
 std::string plan_sentence(const Plan& plan);
 // What a direct port of the largest kernel needs and by how much it misses the limit; empty where it is not known.
 std::string direct_port_sentence(const Plan& plan, const PlanFacts& facts);
-// The kernel with the most shared memory: the first one of them.
-std::size_t largest_kernel(const Plan& plan);
+// Whether a kernel is meant by a name that a user gave: its own or its function's; an empty one means all.
+bool is_meant(const Kernel& kernel, const std::string& name);
+// Throws a config Error (GDR-T01) that lists the plan's kernels if `name` means none of them.
+void check_meant(const Plan& plan, const std::string& name);
 
 }  // namespace gdr

@@ -8,38 +8,6 @@
 namespace gdr {
 namespace {
 
-// One letter for each kind of work; what it means is said under the picture.
-char letter(OpKind kind) {
-  switch (kind) {
-    case OpKind::copy_in:
-      return 'i';
-    case OpKind::copy_out:
-      return 'o';
-    case OpKind::load:
-      return 'l';
-    case OpKind::store:
-      return 's';
-    case OpKind::mma:
-      return 'M';
-    case OpKind::map:
-      return 'e';
-    case OpKind::reduce:
-      return '+';
-    case OpKind::scan:
-      return '+';
-    case OpKind::tri_inverse:
-      return 't';
-    case OpKind::relayout:
-      return 'c';
-    case OpKind::arrive:
-    case OpKind::wait:
-    case OpKind::sync:
-    case OpKind::fence:
-      break;
-  }
-  return ' ';
-}
-
 // Columns of the body, several to a character where there are more than fit.
 class Scale {
  public:
@@ -63,7 +31,7 @@ std::string role_line(const KernelView& view, int role, const Scale& scale) {
   for (std::size_t c = 0; c < view.columns.size(); ++c) {
     const OpColumn& column = view.columns[c];
     if (column.role == role && column.section == Section::body)
-      line[scale.at(static_cast<int>(c))] = letter(view.op(column).kind);
+      line[scale.at(static_cast<int>(c))] = op_letter(view.op(column).kind);
   }
   return line;
 }
@@ -150,10 +118,10 @@ std::string timeline_text(const KernelView& view, const Style& style) {
     add(facts->tile->name, with_commas(facts->tile->offset_bytes), tile_line(view, *facts, scale));
   const std::string unit = scale.per_char() == 1 ? "an operation" : fmt::format("{} operations", scale.per_char());
   const std::string legend = fmt::format(
-      "A column is {}, in canonical order. Roles: i copy in, o copy out, l load, s store, M mma, e elementwise, + sum, "
-      "t inverse, c cast. Tiles: W written, R read, X both, - alive; what is alive at the right edge goes on at the "
+      "A column is {}, in canonical order. Roles: {}. Tiles: W written, R read, X both, - alive; what is alive at the "
+      "right edge goes on at the "
       "left edge, in the next chunk.",
-      unit);
+      unit, kOpLetters);
   for (const std::string& line : wrapped(legend, kTextWidth - 2)) text += style.dim("  " + line) + '\n';
   return text;
 }
