@@ -1,0 +1,16 @@
+// Where a command's result goes: a stream, or a file that appears whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gdr {
+
+// Writes beside `path` and renames, so that a reader never sees half a file. Throws a config Error (GDR-L01) with the
+// reason if that is not possible; nothing is left behind then.
+void write_file(const std::string& path, std::string_view bytes);
+
+// Whether colours may be used for a result on standard output: a terminal, and NO_COLOR is not set.
+bool color_on_stdout();
+
+}  // namespace gdr

@@ -1,0 +1,221 @@
+#include "cli/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/output.hpp"
+#include "config/file.hpp"
+#include "config/registry.hpp"
+#include "core/error.hpp"
+#include "plan/planner.hpp"
+#include "present/report.hpp"
+#include "present/svg.hpp"
+#include "present/table.hpp"
+#include "present/text.hpp"
+#include "schedule/json_text.hpp"
+#include "schedule/plan_json.hpp"
+
+namespace gdr {
+namespace {
+
+// The arguments that say which plan is meant.
+struct PlanArguments {
+  std::string arch;
+  std::string shape = "qwen3_next";
+  std::string budget = "default";
+  std::string strategy = "fused";
+  std::vector<std::string> ops = {"bwd"};
+};
+
+struct OutputArguments {
+  std::string format = "table";
+  std::string file;  // empty: standard output
+};
+
+CLI::Option* add_plan_arguments(CLI::App& command, PlanArguments& arguments) {
+  CLI::Option* const arch =
+      command.add_option("--arch", arguments.arch, "Architecture: the name of a shipped config, or a file");
+  command.add_option("--shape", arguments.shape, "Shape: the name of a shipped config, or a file")
+      ->capture_default_str();
+  command.add_option("--budget", arguments.budget, "Budget: the name of a shipped config, a file, or bytes")
+      ->capture_default_str();
+  command.add_option("--ops", arguments.ops, "Directions: fwd, bwd")->delimiter(',')->capture_default_str();
+  std::string strategies;
+  for (const std::string_view name : strategy_names())
+    strategies += fmt::format("{}{}", strategies.empty() ? "" : ", ", name);
+  command.add_option("--strategy", arguments.strategy, "Strategy: " + strategies)->capture_default_str();
+  return arch;
+}
+
+void add_output_arguments(CLI::App& command, OutputArguments& arguments, const std::vector<std::string>& formats) {
+  command.add_option("--format", arguments.format, "Form of the result")
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+  command.add_option("-o,--output", arguments.file, "Write the result to this file");
+}
+
+void deliver(const OutputArguments& arguments, const std::string& text, std::ostream& out) {
+  if (arguments.file.empty()) {
+    out << text;
+  } else {
+    write_file(arguments.file, text);
+  }
+}
+
+double clock_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+PlanResult plan_for(const PlanArguments& arguments) {
+  for (const std::string& op : arguments.ops) {
+    if (op == "fwd")
+      fail(ErrorKind::unsupported, "GDR-L02", "--ops {}: forward kernels are not planned by this version. Use bwd.",
+           op);
+    if (op != "bwd") fail(ErrorKind::config, "GDR-L03", "--ops: '{}' is not known; allowed are fwd, bwd.", op);
+  }
+  return make_plan({.arch = load_arch(arguments.arch),
+                    .shape = load_shape(arguments.shape),
+                    .budget = load_budget(arguments.budget),
+                    .strategy = arguments.strategy,
+                    .clock_us = clock_us});
+}
+
+std::string proof_sentence(const VerifyReport& proof) {
+  return fmt::format(
+      "Proved: no deadlock, no race, no read of bytes that nobody wrote ({}; {} barrier phases and {} accesses to "
+      "shared "
+      "memory followed)",
+      plural(proof.kernels, "kernel"), with_commas(proof.phases_checked), with_commas(proof.accesses_checked));
+}
+
+void run_plan(const PlanArguments& arguments, const OutputArguments& output, const std::string& kernel, bool explain,
+              std::ostream& out) {
+  const PlanResult result = plan_for(arguments);
+  if (output.format == "json") {
+    deliver(output, report_json(result.plan, result.facts, {.explain = explain}), out);
+  } else if (output.format == "svg") {
+    deliver(output, plan_svg(result.plan, result.facts, {.kernel = kernel}), out);
+  } else {
+    TableOptions options;
+    options.color = output.file.empty() && color_on_stdout();
+    options.explain = explain;
+    options.kernel = kernel;
+    options.proof = proof_sentence(result.proof);
+    deliver(output, plan_table(result.plan, result.facts, options), out);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- verify
+
+Plan read_plan(const std::string& file) {
+  constexpr std::size_t kMaxPlanBytes = std::size_t{4} << 20;
+  return plan_from_json(read_file(file, kMaxPlanBytes), file);
+}
+
+// A plan file says itself how much memory a block may have. Where its architecture is a shipped one, that is checked.
+void check_against_arch(const Plan& plan, VerifyReport& report) {
+  bool is_shipped = false;
+  for (const std::string_view name : config_names(ConfigKind::arch)) is_shipped |= name == plan.arch;
+  if (!is_shipped) return;
+  const Arch arch = load_arch(plan.arch);
+  const auto add = [&](const char* code, const std::string& kernel, std::string what) {
+    Finding finding;
+    finding.code = code;
+    finding.kernel = kernel;
+    finding.what = std::move(what);
+    report.findings.push_back(std::move(finding));
+  };
+  if (plan.smem_limit_bytes > arch.smem_per_block_optin_bytes)
+    add("GDR-V17", "",
+        fmt::format("the plan's limit of {} bytes of shared memory is above the {} that {} grants a block",
+                    plan.smem_limit_bytes, arch.smem_per_block_optin_bytes, arch.name));
+  for (const Kernel& kernel : plan.kernels)
+    if (kernel.threads() > arch.max_threads_per_block)
+      add("GDR-V09", kernel.name,
+          fmt::format("{} threads a block are more than the {} of {}", kernel.threads(), arch.max_threads_per_block,
+                      arch.name));
+}
+
+nlohmann::ordered_json place_tree(const OpPlace& place) {
+  return {{"op", place.op}, {"role", place.role}, {"warp", place.warp}, {"iteration", place.iteration}};
+}
+
+nlohmann::ordered_json proof_tree(const Plan& plan, const VerifyReport& report) {
+  nlohmann::ordered_json tree = {{"ok", report.ok()},
+                                 {"plan_hash", plan_hash(plan)},
+                                 {"kernels", report.kernels},
+                                 {"iterations", report.iterations},
+                                 {"steps_run", report.steps_run},
+                                 {"accesses_checked", report.accesses_checked},
+                                 {"phases_checked", report.phases_checked},
+                                 {"findings", nlohmann::ordered_json::array()},
+                                 {"findings_left_out", report.findings_left_out}};
+  for (const Finding& finding : report.findings) {
+    nlohmann::ordered_json item = {{"code", finding.code}, {"kernel", finding.kernel}, {"text", finding.text()}};
+    if (!finding.a.op.empty()) item["a"] = place_tree(finding.a);
+    if (!finding.b.op.empty()) item["b"] = place_tree(finding.b);
+    if (!finding.tile.empty()) item["tile"] = finding.tile;
+    if (finding.byte_begin >= 0) item["bytes"] = {finding.byte_begin, finding.byte_end};
+    tree["findings"].push_back(std::move(item));
+  }
+  return tree;
+}
+
+void run_verify(const std::string& file, const PlanArguments& arguments, const OutputArguments& output,
+                std::ostream& out) {
+  const Plan plan = file.empty() ? plan_for(arguments).plan : read_plan(file);
+  VerifyReport report = verify(plan);
+  check_against_arch(plan, report);
+  if (output.format == "json") {
+    deliver(output, json_text(proof_tree(plan, report)), out);
+  } else if (report.ok()) {
+    deliver(output, fmt::format("{}: {}\n{}\n", plan.arch, plan_sentence(plan), proof_sentence(report)), out);
+  } else {
+    deliver(output, report.text(), out);
+  }
+  if (!report.ok()) {
+    const auto num_faults = static_cast<std::int64_t>(report.findings.size()) + report.findings_left_out;
+    fail(ErrorKind::check_failed, "GDR-L04", "{}: {} found.", file.empty() ? "plan for " + plan.arch : file,
+         plural(num_faults, "fault"));
+  }
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, std::ostream& out) {
+  CLI::App* const command =
+      app.add_subcommand("plan", "Decide tiling, aliasing and roles, and show where everything lies");
+  auto arguments = std::make_shared<PlanArguments>();
+  auto output = std::make_shared<OutputArguments>();
+  auto kernel = std::make_shared<std::string>();
+  auto explain = std::make_shared<bool>(false);
+  add_plan_arguments(*command, *arguments)->required();
+  command->add_flag("--explain", *explain, "Show what else was tried and why it lost, and the log of the passes");
+  command->add_option("--kernel", *kernel, "Show only this kernel (table and svg): its name, or what it computes");
+  add_output_arguments(*command, *output, {"table", "json", "svg"});
+  command->callback([=, &out] { run_plan(*arguments, *output, *kernel, *explain, out); });
+}
+
+void add_verify_command(CLI::App& app, std::ostream& out) {
+  CLI::App* const command = app.add_subcommand("verify", "Prove that a plan has no deadlock, race or misplaced byte");
+  auto file = std::make_shared<std::string>();
+  auto arguments = std::make_shared<PlanArguments>();
+  auto output = std::make_shared<OutputArguments>();
+  CLI::Option* const plan_file = command->add_option("plan", *file, "A plan file, as plan --format json writes it");
+  CLI::Option* const arch = add_plan_arguments(*command, *arguments);
+  plan_file->excludes(arch);
+  add_output_arguments(*command, *output, {"table", "json"});
+  command->callback([=, &out] {
+    if (file->empty() && arguments->arch.empty())
+      fail(ErrorKind::config, "GDR-L05", "verify: neither a plan file nor --arch is given; one of them is needed.");
+    run_verify(*file, *arguments, *output, out);
+  });
+}
+
+}  // namespace gdr
