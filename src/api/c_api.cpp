@@ -29,7 +29,7 @@ void remember(const char* text) noexcept {
     thread_state.error = text;
     thread_state.error_text = thread_state.error.c_str();
   } catch (...) {
-    thread_state.error_text = "GDR-X02 out of memory, also for the text of an error.";
+    thread_state.error_text = "GDR-X05 out of memory, also for the text of an error.";
   }
 }
 
@@ -43,7 +43,7 @@ int guarded(Body&& body) noexcept {
     remember(error.what());
     return error.exit_code();
   } catch (const std::bad_alloc&) {
-    remember("GDR-X02 out of memory.");
+    remember("GDR-X05 out of memory.");
   } catch (const std::exception& error) {
     remember(error.what());
   } catch (...) {
