@@ -119,8 +119,9 @@ class Placer {
   }
 
  private:
-  // Parity tells the phase wanted from the one before or after it only, so the sources may complete phase i + stages
-  // only after everyone who waits for phase i has passed.
+  // Parity tells the phase wanted from its neighbours only, and arrivals are counted, not named. So before phase
+  // i + stages can complete, everyone who waits for phase i has passed; and no source arrives for phase i + stages
+  // before phase i is complete, which somebody who waited for it and passed is the proof of.
   void choose_stages(Event& event) const {
     if (kernel_.loop == LoopKind::once) return;  // one phase is all there is
     constexpr int kMostStages = 8;
@@ -131,11 +132,15 @@ class Placer {
         const int distance = event.stages - waiter.second;
         return distance >= 0 && order.holds(waiter.first, source, distance);
       };
-      const bool safe = std::all_of(event.waiters.begin(), event.waiters.end(), [&](const auto& waiter) {
+      const bool all_waiters_pass = std::all_of(event.waiters.begin(), event.waiters.end(), [&](const auto& waiter) {
         return std::any_of(event.sources.begin(), event.sources.end(),
                            [&](int source) { return passed(waiter, source); });
       });
-      if (safe) return;
+      const bool no_source_is_early = std::all_of(event.sources.begin(), event.sources.end(), [&](int source) {
+        return std::any_of(event.waiters.begin(), event.waiters.end(),
+                           [&](const auto& waiter) { return passed(waiter, source); });
+      });
+      if (all_waiters_pass && no_source_is_early) return;
     }
     fail(ErrorKind::internal, "GDR-X03",
          "kernel {}: the phases of the event after {} cannot be told apart in {} stages", kernel_.function,
