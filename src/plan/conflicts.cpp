@@ -40,6 +40,8 @@ bool overlap(const std::vector<Life>& x, const std::vector<Life>& y) {
   return false;
 }
 
+bool is_matrix(const Tile& tile) { return tile.smem.xor_mask > 0; }
+
 class FreeSharing {
  public:
   FreeSharing(const std::vector<BodyOp>& ops, const HappensBefore& order) : ops_(ops), order_(order) {}
@@ -71,7 +73,17 @@ class FreeSharing {
 }  // namespace
 
 std::string to_string(Aliasing aliasing) {
-  return aliasing == Aliasing::none ? "none" : aliasing == Aliasing::free ? "free" : "any";
+  switch (aliasing) {
+    case Aliasing::none:
+      return "none";
+    case Aliasing::free:
+      return "free";
+    case Aliasing::matrices:
+      return "matrices";
+    case Aliasing::any:
+      return "any";
+  }
+  return "";
 }
 
 std::vector<std::vector<Life>> tile_lives(const Kernel& kernel, const std::vector<Footprint>& footprints) {
@@ -105,8 +117,10 @@ ConflictGraph conflict_graph(const Kernel& kernel, const std::vector<std::vector
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const bool both = kernel.tiles[i].space == Space::smem && kernel.tiles[j].space == Space::smem;
-      const bool shareable = aliasing != Aliasing::none && !overlap(lives[i], lives[j]) &&
-                             (aliasing == Aliasing::any || is_free(lives[i], lives[j]));
+      const bool may_wait = aliasing == Aliasing::any || (aliasing == Aliasing::matrices &&
+                                                          is_matrix(kernel.tiles[i]) && is_matrix(kernel.tiles[j]));
+      const bool shareable =
+          aliasing != Aliasing::none && !overlap(lives[i], lives[j]) && (may_wait || is_free(lives[i], lives[j]));
       conflicts[i][j] = conflicts[j][i] = both && !shareable;
     }
   return conflicts;

@@ -15,7 +15,9 @@
 
 namespace gdr {
 
-enum class Aliasing { none, free, any };  // which pairs the packer may put on the same bytes
+// Which pairs the packer may put on the same bytes: none, those that are free, also matrix tiles whose sharing needs a
+// wait (vectors are small: a wait costs more than they save), or all whose lives do not overlap.
+enum class Aliasing { none, free, matrices, any };
 std::string to_string(Aliasing aliasing);
 
 // One stretch of a tile's life in the loop body.

@@ -118,7 +118,7 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
 
   const HappensBefore order(ops, num_roles, unshared.waits, unshared.meetings, distance + 1);
   Placement placement;
-  for (const Aliasing aliasing : {Aliasing::none, Aliasing::free, Aliasing::any}) {
+  for (const Aliasing aliasing : {Aliasing::none, Aliasing::free, Aliasing::matrices, Aliasing::any}) {
     if (aliasing > options.aliasing) break;
     const ConflictGraph conflicts = conflict_graph(kernel, lives, order, aliasing);
     placement = place_tiles(kernel, conflicts, options.smem_limit_bytes);
