@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what gdrjit is built and tested with, on Debian 12 or Ubuntu 24.04: tools/setup.sh [--full]
+# Installs what gdrjit is built and tested with, on Debian 12 or Ubuntu 24.04: tools/setup.sh [--demo | --full]
+# --demo adds numpy, with which tools/oracle.py makes inputs.
 # --full adds what only CI's whole matrix needs: clang, clang-format 14, the cross compiler for 64-bit Arm, qemu.
 # Does nothing if all is there already.
 set -euo pipefail
@@ -9,6 +10,7 @@ packages=(
   libfmt-dev nlohmann-json3-dev libxxhash-dev libcli11-dev libeigen3-dev                       # the library
   doctest-dev librapidcheck-dev                                                                # its tests
 )
+if [[ ${1:-} == --demo || ${1:-} == --full ]]; then packages+=(python3-numpy); fi
 if [[ ${1:-} == --full ]]; then
   packages+=(clang libclang-rt-dev clang-format-14 g++-aarch64-linux-gnu qemu-user ccache)
 fi
