@@ -16,6 +16,7 @@ class CellMap {
   explicit CellMap(const Kernel& kernel) : kernel_(kernel) {}
 
   // The footprint of `area` of tile number `tile` in the iterations that use copy `copy`; equal ones get one number.
+  // The area lies in one part of the tile, so that no two of its elements share a byte.
   int add(int tile, int copy, const Area& area);
   // After the last add: computes the cells.
   void cut();

@@ -95,6 +95,8 @@ class KindForm : public OpForm {
                  "cuts a contraction of {} into {} slices; each must be a multiple of {}", sa.cols, op_.slices,
                  run_unit) ||
         !require(tile(0).reg.kind == RegKind::acc, "GDR-V02", "accumulates in {}, which is no accumulator", d.name) ||
+        !require(kind(1) != kReg || tile(1).reg.kind == RegKind::a, "GDR-V02",
+                 "multiplies by accumulator {}; a relayout makes fragments", a.name) ||
         !require(dtype(1) == dtype(2), "GDR-V02", "multiplies {} by {}", to_string(dtype(1)), to_string(dtype(2))))
       return;
     if (kind(1) == kReg && !a_owned()) return;
@@ -112,9 +114,6 @@ class KindForm : public OpForm {
   // A fragments are read where they lie: a warp needs the whole contraction of its rows.
   bool a_owned() {
     const Operand &d = operand(0), &a = operand(1);
-    if (!require(tile(1).reg.kind == RegKind::a, "GDR-V02", "multiplies by accumulator {}; a relayout makes fragments",
-                 a.name))
-      return false;
     for (int warp = 0; warp < index_.role_of(i_).warps; ++warp) {
       const Share need = share_of(tile(0), d, warp), have = share_of(tile(1), a, warp);
       if (need.empty()) continue;
