@@ -45,7 +45,7 @@ void Executor<Real>::bind(Bound& bound, const View& view) {
     const std::int64_t time = writer.in_prologue ? 0 : at_.time() - writer.lag;
     if (time >= 0) bound.allowed.push_back(stamp_of(writer.op, time));
   }
-  bound.last_allowed = kNeverWritten;
+  bound.last_allowed = kNobody;
 }
 
 template <typename Real>

@@ -63,7 +63,7 @@ class Executor final : public Actions {
     int stage = 0;  // cells to add
     DType dtype = DType::fp32;
     std::vector<Stamp> allowed;
-    Stamp last_allowed = kNeverWritten;
+    Stamp last_allowed = kNobody;  // spares looking through `allowed` for every element
     // Tensors.
     typename TensorStore<Real>::Slot* slot = nullptr;
     std::int64_t begin = 0;
@@ -133,8 +133,7 @@ inline Real Executor<Real>::read_cell(Bound& bound, std::int32_t cell) {
   const auto at = static_cast<std::size_t>(cell + bound.stage);
   if (context_.options->check &&
       (memory_.stamps[at] != bound.last_allowed ||
-       memory_.stamps[at + static_cast<std::size_t>(bound.tile->width) - 1] != bound.last_allowed ||
-       bound.last_allowed == kNeverWritten))
+       memory_.stamps[at + static_cast<std::size_t>(bound.tile->width) - 1] != bound.last_allowed))
     check_read(bound, at);
   return memory_.values[at];
 }

@@ -15,6 +15,7 @@ constexpr int kMaxOps = (1 << (32 - kTimeBits)) - 2;
 constexpr std::int64_t kMaxTime = (1 << kTimeBits) - 1;
 constexpr Stamp kNeverWritten = 0;
 constexpr Stamp kInFlight = 0xffffffffu;  // a copy into the cell has been issued and has not landed
+constexpr Stamp kNobody = 0xfffffffeu;    // no cell ever has it
 
 inline Stamp stamp_of(int op, std::int64_t time) {
   return (static_cast<Stamp>(op + 1) << kTimeBits) | static_cast<Stamp>(time);
