@@ -100,7 +100,7 @@ std::string plan_svg(const Plan& plan, const PlanFacts& facts, const SvgOptions&
   y = svg::draw_legend(out, kMargin, y);
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     const KernelView view = view_kernel(plan.kernels[i]);
-    if (view.tiles.empty() || !is_meant(plan.kernels[i], options.kernel)) continue;
+    if (view.tiles.empty() || view.columns.empty() || !is_meant(plan.kernels[i], options.kernel)) continue;
     const svg::Columns columns(view, kLeft);
     y = svg::draw_heading(out, plan, i, facts.kernels[i], kMargin, y + 10, width);
     // Stripes lie behind everything, so both parts are drawn once to learn where they end.

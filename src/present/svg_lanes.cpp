@@ -179,17 +179,17 @@ double draw_lanes(SvgWriter& out, const KernelView& view, const Columns& columns
     if (!run.label.empty())
       out.text((columns.begin(run.first) + columns.end(run.last)) / 2, y + 13, run.label,
                fmt::format("text-anchor=\"middle\" font-size=\"9\" font-weight=\"bold\" fill=\"{}\"", kInk));
-  out.text(columns.begin(0) - 8, y + 13, "step of the algorithm",
+  out.text(columns.begin(0) - 14, y + 13, "step of the algorithm",
            fmt::format("text-anchor=\"end\" font-size=\"8.5\" fill=\"{}\"", kFaint));
   const double bottom = Lanes(out, view, columns, y + kStepHeader).draw();
 
   double id_height = 0;
   for (int c = 0; c < static_cast<int>(view.columns.size()); ++c) {
     const OpColumn& column = view.columns[static_cast<std::size_t>(c)];
-    const char* when = column.section == Section::prologue   ? " (before the loop)"
-                       : column.section == Section::epilogue ? " (after the loop)"
-                                                             : "";
-    const std::string id = view.op(column).id + when;
+    const std::string& id = view.op(column).id;
+    if (column.section != Section::body)
+      out.text(columns.middle(c), y + 13, column.section == Section::prologue ? "before" : "after",
+               fmt::format("text-anchor=\"middle\" font-size=\"8.5\" fill=\"{}\"", kFaint));
     id_height = std::max(id_height, svg_text_width(id, kIdFont));
     out.text(columns.middle(c) - 3, bottom + 10, id, fmt::format("font-size=\"{}\" fill=\"{}\"", kIdFont, kInk), 90);
   }

@@ -150,12 +150,7 @@ class MemoryMap {
   void tile(const TileFacts& facts) {
     const Tile& tile = *facts.tile;
     const OriginColor color = color_of(origin_of(*view_.kernel, facts));
-    for (int stage = 1; stage < tile.stages; ++stage)
-      out_.rect(left(), y(tile.offset_bytes + (stage + 1) * stage_bytes(tile)), right() - left(),
-                axis_.up(tile.offset_bytes + (stage + 1) * stage_bytes(tile)) -
-                    axis_.up(tile.offset_bytes + stage * stage_bytes(tile)),
-                fmt::format("fill=\"url(#other)\" stroke=\"{}\" stroke-width=\"0.6\"", color.stroke),
-                fmt::format("{}: stage {} of {}, another chunk", tile.name, stage + 1, tile.stages));
+    for (int stage = 1; stage < tile.stages; ++stage) other_stage(tile, stage, color);
     for (const LiveRange& life : facts.lives) {
       const double begin = columns_.begin(view_.column_from(life.first_op));
       const double end = columns_.end(view_.column_until(life.last_op));
@@ -166,6 +161,16 @@ class MemoryMap {
         life_box(facts, life, begin, end, color, false, false);
       }
     }
+  }
+
+  void other_stage(const Tile& tile, int stage, const OriginColor& color) {
+    const int bottom = tile.offset_bytes + stage * stage_bytes(tile);
+    const Box box{left(), y(bottom + stage_bytes(tile)), right(), y(bottom)};
+    out_.rect(box.left, box.top, box.right - box.left, box.bottom - box.top,
+              fmt::format("fill=\"url(#other)\" stroke=\"{}\" stroke-width=\"0.6\"", color.stroke),
+              fmt::format("{}: stage {} of {}, another chunk", tile.name, stage + 1, tile.stages));
+    const std::string name = fmt::format("{} of another chunk", tile.name);
+    wanted_.push_back({box, name, fmt::format("{} {} B", name, with_commas(stage_bytes(tile))), {}});
   }
 
   void life_box(const TileFacts& facts, const LiveRange& life, double begin, double end, const OriginColor& color,
@@ -233,7 +238,7 @@ class MemoryMap {
   };
 
   // Each box gets its name, with the bytes if there is room: inside above the marks, else beside it where nothing else
-  // stands, else between its marks.
+  // stands, else between its marks, else upright in it.
   void labels() {
     std::vector<Box> taken = boxes_;
     for (const Wanted& wanted : wanted_) {
@@ -247,8 +252,8 @@ class MemoryMap {
         label(wanted.box.left + 4, baseline, wanted.full, font);
       } else if (has_line && svg_text_width(wanted.name, font) <= room) {
         label(wanted.box.left + 4, baseline, wanted.name, font);
-      } else if (!beside(wanted, baseline, font, taken)) {
-        between_marks(wanted, baseline, font);
+      } else if (!beside(wanted, baseline, font, taken) && !between_marks(wanted, baseline, font)) {
+        upright(wanted);
       }
     }
   }
@@ -267,7 +272,7 @@ class MemoryMap {
     return false;
   }
 
-  void between_marks(const Wanted& wanted, double baseline, double font) {
+  bool between_marks(const Wanted& wanted, double baseline, double font) {
     constexpr double kMarkRoom = 5;
     double begin = wanted.box.left + 2;
     std::vector<double> ends = wanted.marks;
@@ -276,9 +281,23 @@ class MemoryMap {
       for (const std::string& text : {wanted.full, wanted.name})
         if (mark - kMarkRoom - begin >= svg_text_width(text, font)) {
           label(begin, baseline, text, font);
-          return;
+          return true;
         }
       begin = mark + kMarkRoom;
+    }
+    return false;
+  }
+
+  void upright(const Wanted& wanted) {
+    constexpr double kMarksHeight = 12;
+    const double bottom = wanted.box.bottom - kMarksHeight;
+    for (const double font : {10.0, 8.0}) {
+      const bool fits =
+          wanted.box.right - wanted.box.left >= font && bottom - wanted.box.top >= svg_text_width(wanted.name, font);
+      if (!fits) continue;
+      out_.text((wanted.box.left + wanted.box.right) / 2 + font * 0.36, bottom, wanted.name,
+                fmt::format("font-size=\"{}\" fill=\"{}\"", svg_number(font), kInk), -90);
+      return;
     }
   }
 

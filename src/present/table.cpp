@@ -44,16 +44,19 @@ std::string slots_text(const Tile& tile) {
   return text;
 }
 
-// "k.in to dS.mma", one for each part or life of the tile; vectors with many lives name the first and count the rest.
+// "k.in to dS.mma" for each life of the tile; of more than three the first two and how many more.
 std::string lives_text(const Kernel& kernel, const TileFacts& facts) {
   const auto id = [&](int op) { return kernel.ops[static_cast<std::size_t>(op)].id; };
+  const std::size_t shown = facts.lives.size() > 3 ? 2 : facts.lives.size();
   std::string text;
-  for (const LiveRange& life : facts.lives) {
+  for (std::size_t i = 0; i < shown; ++i) {
+    const LiveRange& life = facts.lives[i];
     if (!text.empty()) text += "; ";
     if (facts.tile->parts > 1) text += fmt::format("part {}: ", life.part);
     text += fmt::format("{} to {}", id(life.first_op), id(life.last_op));
     if (life.wraps) text += " of the next chunk";
   }
+  if (shown < facts.lives.size()) text += fmt::format("; and {} times more", facts.lives.size() - shown);
   return text.empty() ? "never used" : text;
 }
 
@@ -73,7 +76,7 @@ std::string tile_table(const KernelView& view, const Style& style) {
                    {"resident"},
                    {"bytes", Align::right},
                    {"offset", Align::right},
-                   {"shares bytes with"},
+                   {"shares bytes with", Align::left, 24},
                    {"lives from op to op"}},
                   2);
   for (const TileFacts* facts : by_offset(view)) {
@@ -102,7 +105,7 @@ std::string role_table(const KernelView& view, const Style& style) {
   TextTable table({{"role"},
                    {"warps", Align::right},
                    {"registers", Align::right},
-                   {"register tiles (registers a thread)"},
+                   {"register tiles (registers a thread)", Align::left, 56},
                    {"operations"}},
                   2);
   for (int r = 0; r < static_cast<int>(view.kernel->roles.size()); ++r) {
@@ -121,7 +124,7 @@ std::string barrier_table(const KernelView& view, bool explain, const Style& sty
   const auto role_name = [&](int role) { return view.kernel->roles[static_cast<std::size_t>(role)].name; };
   const auto column_id = [&](int column) { return view.op(view.columns[static_cast<std::size_t>(column)]).id; };
   const auto add = [](std::string& text, const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
-  TextTable table({{"event"}, {"arrivals", Align::right}, {"arrive"}, {"wait"}}, 2);
+  TextTable table({{"event"}, {"arrivals", Align::right}, {"arrive", Align::left, 44}, {"wait"}}, 2);
   for (const BarrierView& view_of : view.barriers) {
     const Barrier& barrier = *view_of.barrier;
     std::string arrive, wait;
@@ -134,8 +137,12 @@ std::string barrier_table(const KernelView& view, bool explain, const Style& sty
                      : distance == 1 ? " of the next chunk"
                                      : fmt::format(" {} chunks later", distance)));
     }
-    for (const BarrierUse& use : view_of.syncs)
-      add(wait, (use.before < 0 ? "at the start" : "after " + column_id(use.before)));
+    constexpr std::size_t kShownMeetings = 12;
+    for (std::size_t i = 0; i < view_of.syncs.size() && i < kShownMeetings; ++i)
+      add(wait,
+          view_of.syncs[i].before < 0 ? "at the start" : (i == 0 ? "after " : "") + column_id(view_of.syncs[i].before));
+    if (view_of.syncs.size() > kShownMeetings)
+      wait += fmt::format(" and {} times more", view_of.syncs.size() - kShownMeetings);
     if (!view_of.syncs.empty()) arrive = role_name(view_of.syncs.front().role) + ", all warps meet";
     table.add({barrier.name,
                fmt::format("{}{}", barrier.arrivals, barrier.kind == BarrierKind::named ? " threads" : ""), arrive,
@@ -214,19 +221,47 @@ std::string summary_table(const Plan& plan, const PlanFacts& facts, const Style&
   return table.text(style);
 }
 
+// The kernel that a candidate is for: the first word of its name.
+std::string candidate_kernel(const CandidateFacts& candidate) {
+  return candidate.name.substr(0, candidate.name.find_first_of(" :"));
+}
+
+// For each kernel the chosen candidate and the best of the others of each kind; the rest is counted.
 std::string candidates_text(const PlanFacts& facts, const Style& style) {
-  TextTable table({{"candidate"},
-                   {"shared bytes", Align::right},
-                   {"registers", Align::right},
-                   {"expected", Align::right},
-                   {"outcome"}},
-                  2);
-  for (const CandidateFacts& c : facts.candidates)
-    table.add({c.name, c.smem_bytes > 0 ? bytes(c.smem_bytes) : "-",
-               c.registers > 0 ? std::to_string(c.registers) : "-",
-               c.predicted_us > 0 ? microseconds_text(c.predicted_us) : "-",
-               fmt::format("{}{}", c.verdict == Verdict::chosen ? "CHOSEN: " : "", c.reason)});
-  return fmt::format("\n{}\n{}", style.title("What was tried"), table.text(style));
+  constexpr int kShown = 8;
+  std::string text = fmt::format("\n{}\n", style.title("What was tried"));
+  std::vector<std::string> kernels;
+  for (const CandidateFacts& candidate : facts.candidates)
+    if (std::find(kernels.begin(), kernels.end(), candidate_kernel(candidate)) == kernels.end())
+      kernels.push_back(candidate_kernel(candidate));
+  for (const std::string& kernel : kernels) {
+    TextTable table({{"outcome"},
+                     {"expected", Align::right},
+                     {"shared bytes", Align::right},
+                     {"registers", Align::right},
+                     {"candidate and reason"}},
+                    2);
+    std::map<Verdict, int> counts;
+    for (const CandidateFacts& c : facts.candidates) {
+      if (candidate_kernel(c) != kernel || ++counts[c.verdict] > kShown) continue;
+      table.add({c.verdict == Verdict::chosen      ? "CHOSEN"
+                 : c.verdict == Verdict::runner_up ? "fits"
+                                                   : "refused",
+                 c.predicted_us > 0 ? microseconds_text(c.predicted_us) : "-",
+                 c.smem_bytes > 0 ? bytes(c.smem_bytes) : "-", c.registers > 0 ? std::to_string(c.registers) : "-",
+                 fmt::format("{}; {}", c.name, c.reason)});
+    }
+    text += table.text(style);
+    const int more = std::max(counts[Verdict::runner_up] - kShown, 0),
+              worse = std::max(counts[Verdict::refused] - kShown, 0);
+    if (more + worse > 0)
+      text += style.dim(fmt::format("  and {} that fit, {} that were refused: --format json --explain lists them", more,
+                                    worse)) +
+              '\n';
+    text += '\n';
+  }
+  text.pop_back();
+  return text;
 }
 
 std::string passes_text(const PlanFacts& facts, const Style& style) {
@@ -303,7 +338,8 @@ std::string plan_table(const Plan& plan, const PlanFacts& facts, const TableOpti
       if (!line.empty()) text += line + '\n';
   if (plan.kernels.size() > 1) text += '\n' + summary_table(plan, facts, style);
   for (std::size_t i = 0; i < plan.kernels.size(); ++i)
-    text += kernel_text(plan, i, facts.kernels[i], options.explain, style);
+    if (is_meant(plan.kernels[i], options.kernel))
+      text += kernel_text(plan, i, facts.kernels[i], options.explain, style);
   if (options.explain) text += candidates_text(facts, style) + passes_text(facts, style);
   return text;
 }

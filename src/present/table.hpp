@@ -12,8 +12,8 @@ namespace gdr {
 struct TableOptions {
   bool color = false;    // emphasis by terminal escapes
   bool explain = false;  // what else was tried and why it lost, and the log of the passes
-  std::string kernel;    // only this one: its name or its function; empty: all
-  std::string proof;     // a sentence about the proof of the plan; empty: none
+  std::string kernel{};  // only this one: its name or its function; empty: all
+  std::string proof{};   // a sentence about the proof of the plan; empty: none
 };
 
 // `facts` is of this plan: as many kernels, in the same order.

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace gdr {
 namespace {
+
+constexpr std::size_t kGap = 2;  // between columns
 
 // Three significant digits and the largest unit that keeps them at or above one.
 std::string scaled(double value, const std::vector<std::pair<double, const char*>>& units) {
@@ -32,6 +35,7 @@ std::string with_commas(std::int64_t value) {
 }
 
 std::string flops_text(double flops) {
+  if (flops <= 0) return "no FLOP";
   return scaled(flops, {{1e15, "PFLOP"}, {1e12, "TFLOP"}, {1e9, "GFLOP"}, {1e6, "MFLOP"}, {1e3, "kFLOP"}});
 }
 
@@ -70,26 +74,26 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> result;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const std::size_t most = columns_[c].most > 0 ? columns_[c].most : kTextWidth;
     std::size_t width = columns_[c].header.size();
-    for (const auto& row : rows_) width = std::max(width, row[c].size());
+    for (const auto& row : rows_)
+      for (const std::string& line : wrapped(row[c], most)) width = std::max(width, line.size());
     result.push_back(width);
   }
+  const std::size_t others = std::accumulate(result.begin(), result.end() - 1, indent_ + kGap * (result.size() - 1));
+  constexpr std::size_t kLeastLast = 20;
+  result.back() = std::min(result.back(), std::max(kTextWidth - std::min(others, kTextWidth), kLeastLast));
   return result;
 }
 
 std::string TextTable::text(const Style& style) const {
-  constexpr std::size_t kGap = 2;
   const std::vector<std::size_t> width = widths();
-  const std::size_t last = columns_.size() - 1;
-  std::size_t before_last = indent_;
-  for (std::size_t c = 0; c < last; ++c) before_last += width[c] + kGap;
-
   const auto line_of = [&](const std::vector<std::string>& cells) {
     std::string line(indent_, ' ');
-    for (std::size_t c = 0; c <= last; ++c) {
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      if (c > 0) line.append(kGap, ' ');
       line += columns_[c].align == Align::right ? fmt::format("{:>{}}", cells[c], width[c])
                                                 : fmt::format("{:<{}}", cells[c], width[c]);
-      if (c < last) line.append(kGap, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
     return line;
@@ -98,13 +102,16 @@ std::string TextTable::text(const Style& style) const {
   for (const Column& column : columns_) header.push_back(column.header);
   std::string result = style.dim(line_of(header)) + '\n';
   for (const auto& row : rows_) {
-    std::vector<std::string> cells = row;
-    const std::vector<std::string> parts =
-        wrapped(row[last], std::max(kTextWidth - std::min(before_last, kTextWidth), std::size_t{20}));
-    for (const std::string& part : parts) {
-      cells[last] = part;
-      result += line_of(cells) + '\n';
-      for (std::string& cell : cells) cell.clear();
+    std::vector<std::vector<std::string>> cells;
+    std::size_t height = 0;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      cells.push_back(wrapped(row[c], width[c]));
+      height = std::max(height, cells.back().size());
+    }
+    for (std::size_t i = 0; i < height; ++i) {
+      std::vector<std::string> line;
+      for (const auto& cell : cells) line.push_back(i < cell.size() ? cell[i] : std::string());
+      result += line_of(line) + '\n';
     }
   }
   return result;

@@ -28,8 +28,8 @@ class Style {
   bool color_;
 };
 
-// Rows of cells under a header, columns as wide as their widest cell and two spaces apart. The last column is broken
-// at spaces so that no line is longer than `kTextWidth`.
+// Rows of cells under a header, columns as wide as their widest cell and two spaces apart. Cells are broken at spaces
+// where their column has a `most` and at the last column, so that no line is longer than `kTextWidth`.
 inline constexpr std::size_t kTextWidth = 120;
 
 enum class Align { left, right };
@@ -39,6 +39,7 @@ class TextTable {
   struct Column {
     std::string header;
     Align align = Align::left;
+    std::size_t most = 0;  // columns of a line; 0: any
   };
   TextTable(std::vector<Column> columns, std::size_t indent) : columns_(std::move(columns)), indent_(indent) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }

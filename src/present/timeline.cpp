@@ -117,11 +117,11 @@ std::string timeline_text(const KernelView& view, const Style& style) {
   for (const TileFacts* facts : tiles)
     add(facts->tile->name, with_commas(facts->tile->offset_bytes), tile_line(view, *facts, scale));
   const std::string unit = scale.per_char() == 1 ? "an operation" : fmt::format("{} operations", scale.per_char());
-  const std::string legend = fmt::format(
-      "A column is {}, in canonical order. Roles: {}. Tiles: W written, R read, X both, - alive; what is alive at the "
-      "right edge goes on at the "
-      "left edge, in the next chunk.",
-      unit, kOpLetters);
+  std::string legend = fmt::format(
+      "A column is {}, in canonical order. Roles: {}. Tiles: W written, R read, X both, - alive", unit, kOpLetters);
+  legend += view.kernel->loop == LoopKind::once
+                ? "."
+                : "; what is alive at the right edge goes on at the left edge, in the next chunk.";
   for (const std::string& line : wrapped(legend, kTextWidth - 2)) text += style.dim("  " + line) + '\n';
   return text;
 }
