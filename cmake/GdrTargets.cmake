@@ -22,7 +22,9 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 # Below 1.0 a new minor version may change the ABI, so it is part of the soname.
 set_target_properties(gdrjit_shared PROPERTIES
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/gdrjit.map")
+target_link_options(gdrjit_shared PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/gdrjit.map")
 if(BUILD_SHARED_LIBS)
   add_library(gdrjit::gdrjit ALIAS gdrjit_shared)
 else()
