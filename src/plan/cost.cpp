@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "plan/footprint.hpp"
 #include "schedule/expr.hpp"
@@ -25,18 +26,27 @@ double expr_cost(const Expr& expr) {
   return cost;
 }
 
+// Is block (row, col) of the matrix that the operation sees above the diagonal of the masked tile?
+bool is_above_diagonal(const Operand& operand, Mask mask, int row, int col) {
+  if (mask == Mask::none) return false;
+  if (operand.transposed) std::swap(row, col);
+  return operand.cols.begin / kBlock + col > operand.rows.begin / kBlock + row;
+}
+
+// Of the products of 16 x 16 blocks those that a mask leaves out are not done.
 std::int64_t mma_flops(const Op& op) {
-  const Operand &d = op.operands[0], &a = op.operands[1];
+  const Operand &d = op.operands[0], &a = op.operands[1], &b = op.operands[2];
   const int depth = a.transposed ? a.rows.size() : a.cols.size();
-  std::int64_t flops = std::int64_t{2} * d.rows.size() * d.cols.size() * depth;
-  // Of the n x n blocks of a triangular operand (n + 1) / 2n are there.
-  const auto share = [&](int size) {
-    const std::int64_t n = std::max(1, size / kBlock);
-    flops = flops * (n + 1) / (2 * n);
-  };
-  if (op.mask_d == Mask::lower) share(d.rows.size());
-  if (op.mask_a == Mask::lower) share(depth);
-  return flops;
+  if (op.mask_d == Mask::none && op.mask_a == Mask::none && op.mask_b == Mask::none)
+    return std::int64_t{2} * d.rows.size() * d.cols.size() * depth;
+  std::int64_t products = 0;
+  for (int i = 0; i < d.rows.size() / kBlock; ++i)
+    for (int j = 0; j < d.cols.size() / kBlock; ++j) {
+      if (is_above_diagonal(d, op.mask_d, i, j)) continue;
+      for (int l = 0; l < depth / kBlock; ++l)
+        products += !is_above_diagonal(a, op.mask_a, i, l) && !is_above_diagonal(b, op.mask_b, l, j);
+    }
+  return products * 2 * kBlock * kBlock * kBlock;
 }
 
 // Bytes of one operand in global memory: a whole rectangle, or its lower blocks.
