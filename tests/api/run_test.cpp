@@ -102,11 +102,15 @@ TEST_CASE("run: forward and backward agree with the recurrence") {
     BwdArgs bwd = ours.bwd();
     fwd.scale = bwd.scale = row.scale;
     const Result forward = run_fwd(fwd, row.options), backward = run_bwd(bwd, row.options);
-    for (const auto& [name, member] : kFwdOutputs) {
+    for (const auto& entry : kFwdOutputs) {
+      const auto& name = entry.first;
+      const auto& member = entry.second;
       CAPTURE(name);
       CHECK(relative_l2((ours.*member).values, (truth.*member).values) < 1e-6);
     }
-    for (const auto& [name, member] : kBwdOutputs) {
+    for (const auto& entry : kBwdOutputs) {
+      const auto& name = entry.first;
+      const auto& member = entry.second;
       CAPTURE(name);
       CHECK(relative_l2((ours.*member).values, (truth.*member).values) < 1e-6);
     }

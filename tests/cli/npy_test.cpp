@@ -90,8 +90,8 @@ TEST_CASE("npy: other spellings of the same header are read") {
   const Folder folder;
   const std::string data(24, '\1');
   for (const std::string dict : {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   ",
-                                  "{'shape':(2,3),'descr':'<f4','fortran_order':False}",
-                                  "{ 'fortran_order': False , 'shape': (2 , 3,) , 'descr': '<f4' }"})
+                                 "{'shape':(2,3),'descr':'<f4','fortran_order':False}",
+                                 "{ 'fortran_order': False , 'shape': (2 , 3,) , 'descr': '<f4' }"})
     for (const char major : {'\1', '\2'}) {
       CAPTURE(dict);
       std::ofstream(folder.path / "x.npy", std::ios::binary) << file_with(dict, data, major);

@@ -119,7 +119,9 @@ TEST_CASE("run: every dtype and direction passes its check, and the files hold w
       const double limit = report.at("limit").get<double>();
       CHECK(limit == (type == "bf16" ? 0.005 : type == "fp16" ? 0.001 : type == "fp32" ? 1e-5 : 1e-10));
       CHECK(report.at("errors").size() == (direction == "fwd" ? 2 : 6));
-      for (const auto& [name, error] : report.at("errors").items()) {
+      for (const auto& entry : report.at("errors").items()) {
+        const auto& name = entry.key();
+        const auto& error = entry.value();
         CAPTURE(name);
         CHECK(error.get<double>() <= limit);
         const HostTensor tensor = read_npy(folder.path / "made" / "here" / (name + ".npy"));

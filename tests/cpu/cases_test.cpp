@@ -164,7 +164,8 @@ TEST_CASE("cases: the table of correctness cases") {
     ++num_run;
     Problem problem(test_case.spec);
     place(test_case, problem);
-    const auto [fp64, fp32] = compare_chunked(problem);
+    const Errors found = compare_chunked(problem);
+    const auto &fp64 = found.fp64, &fp32 = found.fp32;
     INFO("float64 ", to_text(fp64));
     INFO("float32 ", to_text(fp32));
     CHECK(largest(fp64) < 1e-10);
@@ -182,14 +183,16 @@ TEST_CASE("cases: what the test does not know is refused") {
   const nlohmann::json good = all_cases().at(0);
   CHECK_NOTHROW(read_case(good));
   using Change = std::pair<std::string, std::string>;
-  for (const auto& [key, value] : {Change{"gates", "sideways"},
-                                   {"beta", "three"},
-                                   {"beta", "0.5x"},
-                                   {"keys", "parallel"},
-                                   {"note", "upside down"},
-                                   {"state_layout", "kk"},
-                                   {"colour", "red"},
-                                   {"dtype", "fp8"}}) {
+  for (const auto& entry : {Change{"gates", "sideways"},
+                            {"beta", "three"},
+                            {"beta", "0.5x"},
+                            {"keys", "parallel"},
+                            {"note", "upside down"},
+                            {"state_layout", "kk"},
+                            {"colour", "red"},
+                            {"dtype", "fp8"}}) {
+    const auto& key = entry.first;
+    const auto& value = entry.second;
     CAPTURE(key);
     nlohmann::json bad = good;
     bad[key] = value;

@@ -57,10 +57,10 @@ std::vector<Row> problems() {
       s.gates = "slow";
     });
   // Dimensions.
-  for (const auto& [dim_k, dim_v] : {std::pair{1, 1}, {1, 7}, {7, 1}, {3, 5}, {64, 128}, {128, 64}, {256, 256}})
-    add(fmt::format("K {} V {}", dim_k, dim_v), [&](Spec& s) {
-      s.dim_k = dim_k;
-      s.dim_v = dim_v;
+  for (const auto& dims : {std::pair{1, 1}, {1, 7}, {7, 1}, {3, 5}, {64, 128}, {128, 64}, {256, 256}})
+    add(fmt::format("K {} V {}", dims.first, dims.second), [&](Spec& s) {
+      s.dim_k = dims.first;
+      s.dim_v = dims.second;
       s.lengths = {70, 3};
       s.gates = "slow";
     });
@@ -127,7 +127,8 @@ TEST_CASE("chunked: float64 within 1e-10 and float32 within 1e-5 of the recurren
     row.spec.seed = seed;
     CAPTURE(row.name);
     const Problem problem(row.spec);
-    const auto [fp64, fp32] = compare_chunked(problem);
+    const Errors found = compare_chunked(problem);
+    const auto &fp64 = found.fp64, &fp32 = found.fp32;
     INFO("float64 ", to_text(fp64));
     INFO("float32 ", to_text(fp32));
     CHECK(largest(fp64) < kLimitFp64);
@@ -145,7 +146,9 @@ TEST_CASE("chunked: narrow outputs are the rounded wide ones") {
   const Outputs wide = run(problem, Method::chunked_fp32, DType::fp32, 2);
   for (const DType dtype : {DType::bf16, DType::fp16}) {
     CAPTURE(to_string(dtype));
-    for (const auto& [name, tensor] : run(problem, Method::chunked_fp32, dtype, 2)) {
+    for (const auto& entry : run(problem, Method::chunked_fp32, dtype, 2)) {
+      const auto& name = entry.first;
+      const auto& tensor = entry.second;
       CAPTURE(name);
       Tensor rounded(dtype, wide.at(name).shape());
       rounded.assign(wide.at(name).values());
@@ -180,8 +183,9 @@ TEST_CASE("chunked: an empty sequence hands its states through") {
   const Outputs outputs = run(problem, Method::chunked_fp32, DType::fp32, 2);
   const std::size_t one = static_cast<std::size_t>(problem.sizes.v_heads * problem.sizes.dim_k * problem.sizes.dim_v);
   using Pair = std::pair<std::string, const Tensor*>;
-  for (const auto& [output, input] :
-       {Pair{"final_state", &problem.initial_state}, {"dh0", &problem.final_state_grad}}) {
+  for (const auto& entry : {Pair{"final_state", &problem.initial_state}, {"dh0", &problem.final_state_grad}}) {
+    const auto& output = entry.first;
+    const auto& input = entry.second;
     CAPTURE(output);
     const std::vector<double> ours = outputs.at(output).values(), given = input->values();
     CHECK(std::equal(ours.begin(), ours.begin() + static_cast<std::ptrdiff_t>(one), given.begin()));
@@ -194,7 +198,9 @@ TEST_CASE("chunked: an empty sequence hands its states through") {
 // trained models have them this must be seen; with "realistic" gates a chunk forgets most of what came before.
 TEST_CASE("chunked: without the carry between chunks the comparison fails") {
   using Row = std::pair<std::string, double>;
-  for (const auto& [gates, least_error] : {Row{"slow", 1e-2}, {"realistic", kLimitFp32}}) {
+  for (const auto& entry : {Row{"slow", 1e-2}, {"realistic", kLimitFp32}}) {
+    const auto& gates = entry.first;
+    const auto& least_error = entry.second;
     CAPTURE(gates);
     Spec spec;
     spec.lengths = {1000};
@@ -212,7 +218,9 @@ TEST_CASE("chunked: without the carry between chunks the comparison fails") {
     outputs.erase("final_state");  // of each piece, not of the sequence
     const auto without_carry = errors(outputs, expected, Method::chunked_fp32);
     CHECK(largest(with_carry) < kLimitFp32);
-    for (const auto& [name, error] : without_carry) {
+    for (const auto& entry : without_carry) {
+      const auto& name = entry.first;
+      const auto& error = entry.second;
       CAPTURE(name);
       CHECK(error > least_error);
     }

@@ -22,15 +22,16 @@ void check_products(const GemmKernels<T>& kernels, double limit) {
     for (T& x : result) x = static_cast<T>(draw(generator));
     return result;
   };
-  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1},
-                                {1, 128, 32},
-                                {32, 1, 128},
-                                {7, 5, 3},
-                                {32, 128, 128},
-                                {64, 32, 128},
-                                {128, 128, 64},
-                                {33, 65, 257},
-                                {5, 4, 0}}) {
+  for (const auto& sizes : {std::array<std::int64_t, 3>{1, 1, 1},
+                            {1, 128, 32},
+                            {32, 1, 128},
+                            {7, 5, 3},
+                            {32, 128, 128},
+                            {64, 32, 128},
+                            {128, 128, 64},
+                            {33, 65, 257},
+                            {5, 4, 0}}) {
+    const std::int64_t m = sizes[0], n = sizes[1], k = sizes[2];
     CAPTURE(m);
     CAPTURE(n);
     CAPTURE(k);

@@ -211,7 +211,9 @@ TEST_CASE("recurrence: results do not depend on the number of threads") {
   const Outputs one = run(problem, Method::recurrence, DType::fp64, 1);
   for (const int threads : {2, 3}) {
     CAPTURE(threads);
-    for (const auto& [name, tensor] : run(problem, Method::recurrence, DType::fp64, threads)) {
+    for (const auto& entry : run(problem, Method::recurrence, DType::fp64, threads)) {
+      const auto& name = entry.first;
+      const auto& tensor = entry.second;
       CAPTURE(name);
       CHECK(tensor.bytes() == one.at(name).bytes());
     }

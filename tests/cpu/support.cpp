@@ -192,7 +192,7 @@ Problem::Problem(const Spec& of) : spec(of) {
   beta.assign(betas);
   const auto draw_state = [&](bool wanted) {
     if (!wanted) return Tensor();
-    Tensor state(spec.aux_dtype, {N, Hv, K, V});
+    Tensor state(spec.aux_dtype, {N, sizes.v_heads, sizes.dim_k, sizes.dim_v});
     state.assign(draw.normals(state.num_elems(), 0.1));
     return state;
   };

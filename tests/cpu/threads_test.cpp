@@ -38,7 +38,9 @@ TEST_CASE("threads: equal bits for any number of threads") {
       for (const DType output : {DType::fp64, DType::bf16}) {
         const Outputs one = run(problem, method, output, 1);
         for (const int threads : {2, 3, 16})
-          for (const auto& [name, tensor] : run(problem, method, output, threads)) {
+          for (const auto& entry : run(problem, method, output, threads)) {
+            const auto& name = entry.first;
+            const auto& tensor = entry.second;
             CAPTURE(name);
             CAPTURE(threads);
             CHECK(tensor.bytes() == one.at(name).bytes());

@@ -87,7 +87,9 @@ TEST_CASE("view: any strides and any alignment give the same results, and nothin
     restride(problem.k, row.q_strides);
     restride(problem.v, row.v_strides);
     restride(problem.do_, row.v_strides);
-    for (const auto& [name, tensor] : run(problem, Method::chunked_fp32, DType::fp32, 2)) {
+    for (const auto& entry : run(problem, Method::chunked_fp32, DType::fp32, 2)) {
+      const auto& name = entry.first;
+      const auto& tensor = entry.second;
       CAPTURE(name);
       CHECK(tensor.bytes() == expected.at(name).bytes());
     }
@@ -138,7 +140,9 @@ TEST_CASE("view: states in the layout vk are the same numbers at swapped strides
   call.dbeta = out["dbeta"].view();
   call.dh0 = out["dh0"].view();
   chunked_backward<float>(call, {2});
-  for (const auto& [name, tensor] : out) {
+  for (const auto& entry : out) {
+    const auto& name = entry.first;
+    const auto& tensor = entry.second;
     CAPTURE(name);
     CHECK(tensor.values() == expected.at(name).values());
   }
