@@ -127,6 +127,10 @@ Tensors make_inputs(const Case& c, std::uint64_t seed) {
   Values gates = draw.normals(tokens * c.v_heads()), betas = draw.normals(tokens * c.v_heads());
   for (double& g : gates) g = -0.5 * c.gate_scale * softplus(g);
   for (double& b : betas) b = draw.uniform() < c.zero_betas ? 0 : 1 / (1 + std::exp(-b));
+  if (c.huge_gates > 0)
+    for (double& g : gates)
+      if (const double pick = draw.uniform(); pick < c.huge_gates)
+        g = pick < c.huge_gates / 2 ? -1e6 : -std::numeric_limits<double>::infinity();
   token_tensor("q", c.k_heads, c.dim_k, p.dtype, draw.unit_rows(tokens * c.k_heads, c.dim_k));
   token_tensor("k", c.k_heads, c.dim_k, p.dtype, draw.unit_rows(tokens * c.k_heads, c.dim_k));
   token_tensor("v", c.v_heads(), c.dim_v, p.dtype, draw.normals(tokens * c.v_heads() * c.dim_v));

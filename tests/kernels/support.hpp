@@ -27,6 +27,7 @@ struct Case {
   int pad = 3;  // rows behind the last sequence; their inputs are NaN
   DType dtype = DType::bf16, gate_dtype = DType::fp32;
   double zero_betas = 0;  // share of tokens whose beta is 0
+  double huge_gates = 0;  // share of tokens whose g is -1e6 or -infinity
 
   int v_heads() const { return k_heads * group; }
   int tokens() const;
