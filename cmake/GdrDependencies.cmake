@@ -1,4 +1,4 @@
-# Every library that gdrjit uses is header-only here, so that nothing but headers has to exist for the target machine:
+# Of every library that gdrjit uses only headers are taken, so that nothing else has to exist for the target machine:
 # the same packages serve the native build and the cross build for aarch64, and an installed gdrjit has no library
 # to find besides the threads of the system.
 
@@ -14,7 +14,13 @@ mark_as_advanced(GDR_FMT_INCLUDE_DIR GDR_XXHASH_INCLUDE_DIR)
 
 add_library(fmt::fmt INTERFACE IMPORTED GLOBAL)
 target_include_directories(fmt::fmt INTERFACE "${GDR_FMT_INCLUDE_DIR}")
-target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)
+# Room core compiles fmt's library part (src/core/fmt_library.cpp) if it is of the version that it was written for.
+file(STRINGS "${GDR_FMT_INCLUDE_DIR}/fmt/core.h" fmt_version REGEX "^#define FMT_VERSION ")
+if(fmt_version MATCHES " 9[0-9][0-9][0-9][0-9]$")
+  set(GDR_FMT_SOURCE fmt_library.cpp)
+else()
+  target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)
+endif()
 
 add_library(xxhash::xxhash INTERFACE IMPORTED GLOBAL)
 target_include_directories(xxhash::xxhash INTERFACE "${GDR_XXHASH_INCLUDE_DIR}")
