@@ -12,12 +12,22 @@ namespace {
 
 constexpr int kMaxThreads = 4096;
 
-// A cache that moves with the working directory helps nobody.
+// A path that moves with the working directory helps nobody.
 std::filesystem::path absolute_path(const char* name, const std::string& value) {
   std::filesystem::path path = value;
   if (!path.is_absolute())
     fail(ErrorKind::config, "GDR-C21", "{}: '{}' is not an absolute path. Set it to one, or unset it.", name, value);
   return path;
+}
+
+std::vector<std::filesystem::path> parse_path_list(const char* name, const std::string& value) {
+  std::vector<std::filesystem::path> paths;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find(':', begin), value.size());
+    if (end > begin) paths.push_back(absolute_path(name, value.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return paths;
 }
 
 int parse_threads(const char* name, const std::string& value) {
@@ -47,6 +57,11 @@ Settings parse_settings(const ReadVariable& read_variable) {
   } else if (const auto home = read("HOME")) {
     result.cache_dir = std::filesystem::path(*home) / ".cache" / "gdrjit";
   }
+  if (const auto bundles = read("GDRJIT_BUNDLE_PATH"))
+    result.bundle_paths = parse_path_list("GDRJIT_BUNDLE_PATH", *bundles);
+  result.libcuda = read("GDRJIT_LIBCUDA").value_or("");
+  result.libnvrtc = read("GDRJIT_LIBNVRTC").value_or("");
+  result.cuda_home = read("CUDA_HOME").value_or("");
   if (const auto threads = read("GDRJIT_NUM_THREADS")) {
     result.num_threads = parse_threads("GDRJIT_NUM_THREADS", *threads);
   } else {

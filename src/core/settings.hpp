@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gdr {
 
@@ -13,6 +14,11 @@ struct Settings {
   // Folder of the kernel cache: GDRJIT_CACHE_DIR, else $XDG_CACHE_HOME/gdrjit, else $HOME/.cache/gdrjit.
   // Empty if none of the three is set: then nothing is cached on disk.
   std::filesystem::path cache_dir;
+  // Bundles and read-only cache folders that are looked up after cache_dir: GDRJIT_BUNDLE_PATH, separated by colons.
+  std::vector<std::filesystem::path> bundle_paths;
+  // The CUDA libraries, opened at run time: GDRJIT_LIBCUDA and GDRJIT_LIBNVRTC name the file to open instead of
+  // searching; CUDA_HOME is searched. Empty: not set.
+  std::string libcuda, libnvrtc, cuda_home;
   // Host threads of the cpu backend: GDRJIT_NUM_THREADS (1..4096), else what the machine has (at least 1).
   int num_threads = 1;
   // NO_COLOR is set: no colours on a terminal.

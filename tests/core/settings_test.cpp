@@ -40,6 +40,13 @@ TEST_CASE("the cache folder: own variable, then XDG, then home") {
   }
 }
 
+TEST_CASE("bundles: a list of absolute paths") {
+  using Paths = std::vector<std::filesystem::path>;
+  CHECK(parse({}).bundle_paths == Paths{});
+  CHECK(parse({{"GDRJIT_BUNDLE_PATH", "/a/b.bundle"}}).bundle_paths == Paths{"/a/b.bundle"});
+  CHECK(parse({{"GDRJIT_BUNDLE_PATH", ":/a::/b/c:"}}).bundle_paths == Paths{"/a", "/b/c"});
+}
+
 TEST_CASE("threads and colour") {
   CHECK(parse({{"GDRJIT_NUM_THREADS", "3"}}).num_threads == 3);
   CHECK(parse({{"GDRJIT_NUM_THREADS", "4096"}}).num_threads == 4096);
@@ -65,6 +72,8 @@ TEST_CASE("a value that is not allowed is an error with variable and value") {
       {{{"GDRJIT_NUM_THREADS", "99999999999999999999"}},
        "GDR-C21 GDRJIT_NUM_THREADS: '99999999999999999999' is not a whole number from 1 to 4096. Set it to one, or "
        "unset it."},
+      {{{"GDRJIT_BUNDLE_PATH", "/a:b"}},
+       "GDR-C21 GDRJIT_BUNDLE_PATH: 'b' is not an absolute path. Set it to one, or unset it."},
       {{{"GDRJIT_CACHE_DIR", "cache"}},
        "GDR-C21 GDRJIT_CACHE_DIR: 'cache' is not an absolute path. Set it to one, or unset it."},
   };
