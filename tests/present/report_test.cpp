@@ -26,22 +26,23 @@ TEST_CASE("a report is a plan file: reading it gives the plan") {
 
 TEST_CASE("a report has the keys that others script against") {
   const json report = json::parse(report_json(test::sample_plan(), test::sample_facts()));
-  for (const char* key : {"arch", "shape", "budget", "strategy", "request_key", "kernels"}) {
+  for (const std::string key : {"arch", "shape", "budget", "strategy", "request_key", "kernels"}) {
     CAPTURE(key);
     CHECK(report.contains(key));
   }
   const json& kernel = report["kernels"][0];
-  for (const char* key : {"name", "kernel_key", "chunk", "state_split", "threads", "grid", "roles", "barriers", "smem",
-                          "flops", "hbm_bytes", "floor_us"}) {
+  for (const std::string key : {"name", "kernel_key", "chunk", "state_split", "threads", "grid", "roles", "barriers",
+                                "smem", "flops", "hbm_bytes", "floor_us"}) {
     CAPTURE(key);
     CHECK(kernel.contains(key));
   }
-  for (const char* key : {"ops", "registers"}) CHECK(kernel["roles"][0].contains(key));
-  for (const char* key : {"limit_bytes", "total_bytes", "headroom_bytes", "lower_bound_bytes", "direct_port_bytes"}) {
+  for (const std::string key : {"ops", "registers"}) CHECK(kernel["roles"][0].contains(key));
+  for (const std::string key :
+       {"limit_bytes", "total_bytes", "headroom_bytes", "lower_bound_bytes", "direct_port_bytes"}) {
     CAPTURE(key);
     CHECK(kernel["smem"].contains(key));
   }
-  for (const char* key : {"name", "bytes", "offset", "parts", "first_use", "last_use", "aliases"}) {
+  for (const std::string key : {"name", "bytes", "offset", "parts", "first_use", "last_use", "aliases"}) {
     CAPTURE(key);
     CHECK(kernel["smem"]["tiles"][0].contains(key));
   }

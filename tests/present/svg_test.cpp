@@ -45,7 +45,7 @@ TEST_CASE("the picture is well-formed, stands alone and runs nothing") {
   const std::string text = plan_svg(test::sample_plan(), test::sample_facts());
   CHECK(xml_fault(text) == "");
   CHECK(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
-  for (const char* word : {"<script", "href", "onload", "url(http", "nan", "inf\""}) {
+  for (const std::string word : {"<script", "href", "onload", "url(http", "nan", "inf\""}) {
     CAPTURE(word);
     CHECK(text.find(word) == std::string::npos);
   }

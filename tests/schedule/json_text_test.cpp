@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 TEST_CASE("what fits stands on a line; long members get lines of their own") {
   const std::string long_text(100, 'x');
   struct Row {
-    const char* name;
+    std::string name;
     ordered_json value;
     std::string expected;
   };

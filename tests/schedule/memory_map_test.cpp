@@ -52,7 +52,7 @@ TEST_CASE("tiles of the sample live and alias as its steps say") {
   const Plan plan = test::sample_plan();
   const Kernel& kernel = plan.kernels[0];
   struct Row {
-    const char* name;
+    std::string name;
     int bytes;
     const char* lives;
     std::vector<std::string> aliases;
@@ -87,7 +87,7 @@ TEST_CASE("a life goes from a write to the last read of what was written") {
   constexpr Range all{0, 4}, top{0, 2}, bottom{2, 4};
   constexpr LoopKind loop = LoopKind::chunks_ascending, once = LoopKind::once;
   struct Row {
-    const char* name;
+    std::string name;
     LoopKind kind;
     std::vector<Access1> accesses;
     const char* lives;

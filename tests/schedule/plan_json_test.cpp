@@ -41,7 +41,7 @@ void next(bool& value) { value = !value; }
 
 // One change for each field of the model that a file holds; each stays within what a reader lets pass.
 struct Change {
-  const char* field;
+  std::string field;
   std::function<void(Plan&)> apply;
 };
 
@@ -199,7 +199,7 @@ TEST_CASE("plans with many random changes round-trip") {
     // Names that a change looks up stay as they are, and a lower16 layout stays on the tile that can have it.
     for (int count = 0; count < 12; ++count) {
       const Change& change = changes()[random() % changes().size()];
-      const std::string field = change.field;
+      const std::string& field = change.field;
       if (field == "op.id" || field == "barrier.name" || field == "kernel.tiles order" || field == "tile.rows")
         continue;
       if (field == "operand.name" || field == "role.name" || field == "plan.kernels") continue;
@@ -289,7 +289,7 @@ TEST_CASE("docs/plan-format.md lists exactly the keys that the reader knows") {
   tree["workload"] = ordered_json::object();
   tree["candidates"] = {{{"name", "x"}, {"verdict", "chosen"}}};
   const std::string kernel = "/kernels/0";
-  const std::pair<const char*, std::string> kObjects[] = {
+  const std::pair<std::string, std::string> kObjects[] = {
       {"plan", ""},
       {"problem", "/problem"},
       {"tensor", "/tensors/0"},
@@ -324,7 +324,7 @@ TEST_CASE("hashes tell plans apart") {
 
 TEST_CASE("what is wrong in a plan file is named with its place, value and limit") {
   struct Row {
-    const char* name;
+    std::string name;
     const char* change;   // add, replace or remove
     const char* pointer;  // below /kernels/0 if it begins with '.'
     const char* value;
@@ -504,7 +504,7 @@ TEST_CASE("every text cut short or with a byte changed is a plan or an error") {
 
 TEST_CASE("a plan that a file cannot say is a fault of ours") {
   struct Row {
-    const char* name;
+    std::string name;
     std::function<void(Plan&)> spoil;
     const char* expected;
   };
