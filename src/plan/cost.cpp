@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "plan/footprint.hpp"
 #include "schedule/expr.hpp"
@@ -61,9 +61,12 @@ std::int64_t tensor_bytes(const TensorSpec& tensor, const Operand& operand) {
 class Walk {
  public:
   Walk(const Plan& plan, const Kernel& kernel, const Arch& arch, double busy_sms)
-      : plan_(plan), kernel_(kernel), arch_(arch), footprints_(footprints(kernel)) {
+      : plan_(plan), kernel_(kernel), arch_(arch), clocks_(kernel.roles.size()) {
     const double clock = arch.rates.sm_clock_mhz * 1e6;
     memory_bytes_per_cycle_ = static_cast<double>(arch.rates.hbm_bytes_per_second) / clock / busy_sms;
+    events_.resize(kernel.barriers.size());
+    const std::vector<Footprint> touched = footprints(kernel);
+    for (std::size_t i = 0; i < kernel.ops.size(); ++i) timed_.push_back(timed(kernel.ops[i], touched[i]));
   }
 
   // Cycles of one iteration once the pipeline is full.
@@ -89,65 +92,91 @@ class Walk {
     double landed = 0;  // when its copies so far have landed
   };
 
+  // What an operation takes, the same in every iteration.
+  struct Timed {
+    int role = -1;                                            // -1: not in the loop body
+    int barrier = -1;                                         // of arrive and wait, index in Kernel::barriers
+    double smem_cycles = 0, mma_cycles = 0, copy_cycles = 0;  // on the shared-memory port, matrix units, memory bus
+    double cycles = 0;                                        // of its role
+  };
+
   double latest() const {
     double time = 0;
-    for (const auto& [role, clock] : clocks_) time = std::max({time, clock.issue, clock.landed});
+    for (const Clock& clock : clocks_) time = std::max({time, clock.issue, clock.landed});
     return time;
   }
 
   // Canonical order is a legal order, so each wait looks at an event that has been timed already.
   void iterate(int iteration) {
-    std::vector<const Role*> role_of(kernel_.ops.size(), nullptr);
-    for (const Role& role : kernel_.roles)
-      for (const Step& step : role.body) role_of[static_cast<std::size_t>(step.op)] = &role;
+    for (auto& event : events_) event.push_back(0);
     for (std::size_t i = 0; i < kernel_.ops.size(); ++i)
-      if (role_of[i]) run(kernel_.ops[i], *role_of[i], footprints_[i], iteration);
+      if (timed_[i].role >= 0) run(kernel_.ops[i], timed_[i], iteration);
   }
 
-  void run(const Op& op, const Role& role, const Footprint& footprint, int iteration) {
-    Clock& clock = clocks_[role.name];
+  void run(const Op& op, const Timed& timed, int iteration) {
+    Clock& clock = clocks_[static_cast<std::size_t>(timed.role)];
+    const auto event = [&](int of) -> double& {
+      return events_[static_cast<std::size_t>(timed.barrier)][static_cast<std::size_t>(of)];
+    };
     switch (op.kind) {
-      case OpKind::wait: {
-        const auto event = events_.find({op.barrier, iteration - op.distance});
-        if (event != events_.end()) clock.issue = std::max(clock.issue, event->second + kBarrierLatency);
+      case OpKind::wait:
+        if (op.distance <= iteration)
+          clock.issue = std::max(clock.issue, event(iteration - op.distance) + kBarrierLatency);
         return;
-      }
-      case OpKind::arrive: {
-        double& event = events_[{op.barrier, iteration}];
-        event = std::max(event, op.after_copies ? std::max(clock.issue, clock.landed) : clock.issue);
+      case OpKind::arrive:
+        event(iteration) =
+            std::max(event(iteration), op.after_copies ? std::max(clock.issue, clock.landed) : clock.issue);
         return;
-      }
-      case OpKind::sync:
-        clock.issue += kBarrierLatency;
-        return;
-      case OpKind::copy_in: {
-        const double start = std::max(clock.issue, memory_free_);
-        memory_free_ = start + global_bytes(op) / memory_bytes_per_cycle_;
+      case OpKind::copy_in:
+        memory_free_ = std::max(clock.issue, memory_free_) + timed.copy_cycles;
         clock.landed = std::max(clock.landed, memory_free_ + kMemoryLatency);
-        clock.issue += global_bytes(op) / 16 / (role.warps * 32) * 4;
+        clock.issue += timed.cycles;
         return;
-      }
       default:
         break;
     }
-    const double smem_cycles = smem_bytes(op, footprint) / arch_.rates.smem_bytes_per_clock_per_sm;
     double start = clock.issue;
-    if (smem_cycles > 0) {
-      start = std::max(start, smem_free_);
-      smem_free_ = start + smem_cycles;
+    const auto occupy = [&](double& free, double cycles) {
+      if (cycles <= 0) return;
+      start = std::max(start, free);
+      free = start + cycles;
+    };
+    occupy(smem_free_, timed.smem_cycles);
+    occupy(mma_free_, timed.mma_cycles);
+    clock.issue = start + timed.cycles;
+  }
+
+  Timed timed(const Op& op, const Footprint& footprint) const {
+    Timed timed;
+    timed.role = footprint.role;
+    if (timed.role < 0) return timed;
+    const Role& role = kernel_.roles[static_cast<std::size_t>(timed.role)];
+    switch (op.kind) {
+      case OpKind::wait:
+      case OpKind::arrive:
+        for (std::size_t b = 0; b < kernel_.barriers.size(); ++b)
+          if (kernel_.barriers[b].name == op.barrier) timed.barrier = static_cast<int>(b);
+        return timed;
+      case OpKind::sync:
+        timed.cycles = kBarrierLatency;
+        return timed;
+      case OpKind::copy_in:
+        timed.copy_cycles = global_bytes(op) / memory_bytes_per_cycle_;
+        timed.cycles = global_bytes(op) / 16 / (role.warps * 32) * 4;
+        return timed;
+      default:
+        break;
     }
-    double cycles = smem_cycles;
+    timed.smem_cycles = smem_bytes(op, footprint) / arch_.rates.smem_bytes_per_clock_per_sm;
     if (op.kind == OpKind::mma) {
-      const double on_units = static_cast<double>(mma_flops(op)) / arch_.rates.bf16_mma_flops_per_clock_per_sm;
-      start = std::max(start, mma_free_);
-      mma_free_ = start + on_units;
+      timed.mma_cycles = static_cast<double>(mma_flops(op)) / arch_.rates.bf16_mma_flops_per_clock_per_sm;
       // One warp on each of the four matrix units cannot keep it busy; two nearly can.
-      cycles = std::max(cycles, on_units * std::max(1.2, 8.0 / role.warps)) + kMmaLatency;
+      timed.cycles = std::max(timed.smem_cycles, timed.mma_cycles * std::max(1.2, 8.0 / role.warps)) + kMmaLatency;
     } else {
-      cycles = std::max(cycles, element_cycles(op, role)) + 10;
-      if (touches_tensor(op)) cycles += op.kind == OpKind::load ? kMemoryLatency : 0;
+      timed.cycles = std::max(timed.smem_cycles, element_cycles(op, role)) + 10;
+      if (op.kind == OpKind::load && touches_tensor(op)) timed.cycles += kMemoryLatency;
     }
-    clock.issue = start + cycles;
+    return timed;
   }
 
   double element_cycles(const Op& op, const Role& role) const {
@@ -179,10 +208,10 @@ class Walk {
   const Plan& plan_;
   const Kernel& kernel_;
   const Arch& arch_;
-  const std::vector<Footprint> footprints_;
   double memory_bytes_per_cycle_ = 1;
-  std::map<std::string, Clock> clocks_;
-  std::map<std::pair<std::string, int>, double> events_;
+  std::vector<Timed> timed_;                 // by operation
+  std::vector<Clock> clocks_;                // by role
+  std::vector<std::vector<double>> events_;  // [barrier][iteration]
   double memory_free_ = 0, smem_free_ = 0, mma_free_ = 0;
 };
 

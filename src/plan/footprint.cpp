@@ -15,8 +15,9 @@ Range intersect(Range a, Range b) { return {std::max(a.begin, b.begin), std::min
 
 class Collector {
  public:
-  Collector(const Kernel& kernel, const Op& op, const Role& role, int warp)
-      : kernel_(kernel), op_(op), role_(role), warp_(warp) {}
+  // `elements`: what the op's expression reads.
+  Collector(const Kernel& kernel, const Op& op, const std::vector<ElementUse>& elements, const Role& role, int warp)
+      : kernel_(kernel), op_(op), elements_(elements), role_(role), warp_(warp) {}
 
   std::vector<RectAccess> run() && {
     switch (op_.kind) {
@@ -115,7 +116,7 @@ class Collector {
 
   // Operands of an expression over the elements `rows` x `cols` that this warp works on.
   void expression(Range rows, Range cols) {
-    for (const ElementUse& use : elements_of(parse_assignment(op_.expr).value))
+    for (const ElementUse& use : elements_)
       for (const Operand& operand : op_.operands) {
         if (operand.name != use.name || operand.access == Access::write) continue;
         Operand reading = operand;
@@ -193,19 +194,48 @@ class Collector {
 
   const Kernel& kernel_;
   const Op& op_;
+  const std::vector<ElementUse>& elements_;
   const Role& role_;
   const int warp_;
   std::vector<RectAccess> found_;
 };
 
-// Calls visit(cell) for every cell of the rectangle, relative to the stage; a cell may come more than once.
-template <typename Visit>
-void for_each_cell(Tile tile, const RectAccess& access, const Visit& visit) {
-  tile.offset_bytes = 0;
-  const int per_cell = kCellBytes / static_cast<int>(size_bytes(tile.dtype));
-  for (int row = access.rows.begin; row < access.rows.end; ++row)
-    for (int col = access.cols.begin; col < access.cols.end; col = (col / per_cell + 1) * per_cell)
-      if (element_exists(tile, row, col)) visit(element_byte(tile, 0, row, col) / kCellBytes);
+// For each 16-byte unit of each row of a tile the cell that holds it, relative to the stage, or -1 where the tile has
+// nothing. Looking addresses up here is what makes footprints cheap.
+class CellTable {
+ public:
+  explicit CellTable(Tile tile) {
+    if (tile.space != Space::smem) return;
+    tile.offset_bytes = 0;
+    num_cells_ = stage_bytes(tile) / kCellBytes;
+    per_cell_ = kCellBytes / static_cast<int>(size_bytes(tile.dtype));
+    units_ = (tile.cols + per_cell_ - 1) / per_cell_;
+    cells_.assign(static_cast<std::size_t>(tile.rows * units_), -1);
+    for (int row = 0; row < tile.rows; ++row)
+      for (int unit = 0; unit < units_; ++unit)
+        if (element_exists(tile, row, unit * per_cell_))
+          cells_[static_cast<std::size_t>(row * units_ + unit)] =
+              element_byte(tile, 0, row, unit * per_cell_) / kCellBytes;
+  }
+
+  int num_cells() const { return num_cells_; }
+
+  // Calls visit(cell) for every cell of the rectangle; a cell may come more than once (parts share slots).
+  template <typename Visit>
+  void for_each(const RectAccess& rect, const Visit& visit) const {
+    const int begin = rect.cols.begin / per_cell_, end = (rect.cols.end - 1) / per_cell_ + 1;
+    for (int row = rect.rows.begin; row < rect.rows.end; ++row)
+      for (int unit = begin; unit < end; ++unit)
+        if (const int cell = cells_[static_cast<std::size_t>(row * units_ + unit)]; cell >= 0) visit(cell);
+  }
+
+ private:
+  int num_cells_ = 0, per_cell_ = 1, units_ = 0;
+  std::vector<int> cells_;
+};
+
+std::vector<ElementUse> elements_read(const Op& op) {
+  return op.expr.empty() ? std::vector<ElementUse>{} : elements_of(parse_assignment(op.expr).value);
 }
 
 // A rectangle and all warps that touch it: several warps read the same operand of a matrix product.
@@ -216,8 +246,9 @@ struct SharedRect {
 
 std::vector<SharedRect> shared_rects(const Kernel& kernel, const Op& op, const Role& role) {
   std::vector<SharedRect> rects;
+  const std::vector<ElementUse> elements = elements_read(op);
   for (int warp = 0; warp < role.warps; ++warp)
-    for (const RectAccess& access : rect_accesses(kernel, op, role, warp)) {
+    for (const RectAccess& access : Collector(kernel, op, elements, role, warp).run()) {
       auto at = std::find_if(rects.begin(), rects.end(), [&](const SharedRect& known) {
         return known.rect.tile == access.tile && known.rect.rows == access.rows && known.rect.cols == access.cols;
       });
@@ -229,12 +260,13 @@ std::vector<SharedRect> shared_rects(const Kernel& kernel, const Op& op, const R
 }
 
 // `known` is scratch: for each cell of each tile its place in the footprint, or -1; left as it was found.
-Footprint footprint_of(const Kernel& kernel, const Op& op, int role_index, std::vector<std::vector<int>>& known) {
+Footprint footprint_of(const Kernel& kernel, const Op& op, int role_index, const std::vector<CellTable>& tables,
+                       std::vector<std::vector<int>>& known) {
   Footprint footprint;
   footprint.role = role_index;
   for (const SharedRect& shared : shared_rects(kernel, op, kernel.roles[static_cast<std::size_t>(role_index)])) {
     const auto t = static_cast<std::size_t>(shared.rect.tile);
-    for_each_cell(kernel.tiles[t], shared.rect, [&](int cell) {
+    tables[t].for_each(shared.rect, [&](int cell) {
       int& place = known[t][static_cast<std::size_t>(cell)];
       if (place < 0) {
         place = static_cast<int>(footprint.uses.size());
@@ -253,18 +285,21 @@ Footprint footprint_of(const Kernel& kernel, const Op& op, int role_index, std::
 }  // namespace
 
 std::vector<RectAccess> rect_accesses(const Kernel& kernel, const Op& op, const Role& role, int warp) {
-  return Collector(kernel, op, role, warp).run();
+  return Collector(kernel, op, elements_read(op), role, warp).run();
 }
 
 std::vector<Footprint> footprints(const Kernel& kernel) {
   std::vector<Footprint> all(kernel.ops.size());
+  std::vector<CellTable> tables;
   std::vector<std::vector<int>> known;
-  for (const Tile& tile : kernel.tiles)
-    known.emplace_back(tile.space == Space::smem ? static_cast<std::size_t>(stage_bytes(tile) / kCellBytes) : 0, -1);
+  for (const Tile& tile : kernel.tiles) {
+    tables.emplace_back(tile);
+    known.emplace_back(static_cast<std::size_t>(tables.back().num_cells()), -1);
+  }
   for (std::size_t r = 0; r < kernel.roles.size(); ++r)
     for (const Step& step : kernel.roles[r].body)
       all[static_cast<std::size_t>(step.op)] =
-          footprint_of(kernel, kernel.ops[static_cast<std::size_t>(step.op)], static_cast<int>(r), known);
+          footprint_of(kernel, kernel.ops[static_cast<std::size_t>(step.op)], static_cast<int>(r), tables, known);
   return all;
 }
 

@@ -56,59 +56,63 @@ class CliqueSearch {
 class PackSearch {
  public:
   PackSearch(const std::vector<PackItem>& items, const std::vector<std::vector<bool>>& conflicts, int bound)
-      : items_(items), conflicts_(conflicts), bound_(bound), offsets_(items.size(), -1) {
+      : items_(items), conflicts_(conflicts), bound_(bound), order_(by_weight(items)), offsets_(items.size(), -1) {
     best_.lower_bound_bytes = bound;
     best_.total_bytes = -1;
   }
 
   Packing run() {
-    place(by_weight(items_), 0);
+    place(0);
     best_.is_proven_optimal = best_.total_bytes <= bound_ || placements_left_ > 0;
     return best_;
   }
 
  private:
   bool is_done() const { return placements_left_ <= 0 || (best_.total_bytes >= 0 && best_.total_bytes <= bound_); }
+  const PackItem& item(int i) const { return items_[static_cast<std::size_t>(i)]; }
+  int& offset(int i) { return offsets_[static_cast<std::size_t>(i)]; }
 
-  int lowest_offset(int item) const {
-    std::vector<std::pair<int, int>> taken;
-    for (std::size_t other = 0; other < items_.size(); ++other)
-      if (offsets_[other] >= 0 && conflicts_[static_cast<std::size_t>(item)][other])
-        taken.emplace_back(offsets_[other], offsets_[other] + items_[other].bytes);
-    std::sort(taken.begin(), taken.end());
-    const PackItem& me = items_[static_cast<std::size_t>(item)];
-    int offset = 0;
-    for (const auto& [begin, end] : taken) {
-      if (offset + me.bytes <= begin) break;
-      offset = std::max(offset, align_up(end, me.alignment));
+  int lowest_offset(int me) {
+    const std::vector<bool>& conflicts = conflicts_[static_cast<std::size_t>(me)];
+    int lowest = 0;
+    for (const int other : placed_) {
+      if (!conflicts[static_cast<std::size_t>(other)]) continue;
+      if (lowest + item(me).bytes <= offset(other)) break;
+      lowest = std::max(lowest, align_up(offset(other) + item(other).bytes, item(me).alignment));
     }
-    return offset;
+    return lowest;
   }
 
-  void place(const std::vector<int>& left, int total) {
-    if (left.empty()) {
+  void place(int total) {
+    if (placed_.size() == items_.size()) {
       best_.offsets = offsets_;
       best_.total_bytes = total;
       return;
     }
-    for (std::size_t i = 0; i < left.size() && !is_done(); ++i) {
-      const int item = left[i];
-      const int offset = lowest_offset(item);
-      const int reach = std::max(total, offset + items_[static_cast<std::size_t>(item)].bytes);
+    for (const int next : order_) {
+      if (is_done()) return;
+      if (offset(next) >= 0) continue;
+      const int lowest = lowest_offset(next);
+      const int reach = std::max(total, lowest + item(next).bytes);
       if (best_.total_bytes >= 0 && reach >= best_.total_bytes) continue;
       --placements_left_;
-      offsets_[static_cast<std::size_t>(item)] = offset;
-      std::vector<int> rest = left;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-      place(rest, reach);
-      offsets_[static_cast<std::size_t>(item)] = -1;
+      offset(next) = lowest;
+      const auto at = std::upper_bound(placed_.begin(), placed_.end(), lowest,
+                                       [&](int value, int other) { return value < offset(other); });
+      const auto index = at - placed_.begin();
+      placed_.insert(at, next);
+      place(reach);
+      placed_.erase(placed_.begin() + index);
+      offset(next) = -1;
     }
   }
 
   const std::vector<PackItem>& items_;
   const std::vector<std::vector<bool>>& conflicts_;
   const int bound_;
-  std::vector<int> offsets_;
+  const std::vector<int> order_;
+  std::vector<int> offsets_;  // -1: not placed
+  std::vector<int> placed_;   // by offset
   Packing best_;
   int placements_left_ = 20'000;
 };
