@@ -247,9 +247,9 @@ Tensors run_everywhere(const Plan& plan, const LaunchShape& shape, const Tensors
         options.exact = exact;
         const Tensors found = run(plan, shape, inputs, options);
         if (first.empty()) first = found;
-        for (const auto& [name, host] : found) {
-          CAPTURE(name);
-          CHECK(host.bytes == first.at(name).bytes);
+        for (const auto& entry : found) {
+          CAPTURE(entry.first);
+          CHECK(entry.second.bytes == first.at(entry.first).bytes);
         }
       }
   return first;
