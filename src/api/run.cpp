@@ -9,12 +9,15 @@
 #include "cpu/chunked.hpp"
 #include "cpu/gemm.hpp"
 #include "gdr/gdr.hpp"
+#include "gpu/backend.hpp"
 
 namespace gdr {
 namespace {
 
-constexpr std::string_view kNoCuda =
-    "this build of gdrjit has no cuda backend; use tensors in host memory with backend cpu or automatic";
+// What the cuda backend takes and gives lies in host memory.
+constexpr std::string_view kNoDeviceMemory =
+    "tensors in device memory are not taken yet; use tensors in host memory, which the cuda backend copies";
+constexpr std::string_view kNoForward = "there are no forward kernels yet; use backend cpu or automatic";
 
 int num_threads(const Options& options) {
   return options.num_threads > 0 ? options.num_threads : settings().num_threads;
@@ -27,21 +30,17 @@ std::string cpu_device(int threads) {
 
 // Why these options cannot be served, apart from the tensors; empty if they can.
 std::string refusal(const Options& options) {
-  if (options.backend == Backend::cuda) return std::string(kNoCuda);
+  if (options.backend == Backend::cuda) return gpu_unavailable();
   for (const auto& [name, value] : {std::pair{"arch", &options.arch}, {"strategy", &options.strategy}})
     if (!value->empty())
-      return fmt::format(
-          "{} is \"{}\": the cpu backend has none to choose; leave it empty, or use the cuda backend, "
-          "which this build of gdrjit does not have",
-          name, *value);
+      return fmt::format("{} is \"{}\": the cpu backend has none to choose; leave it empty, or use the cuda backend",
+                         name, *value);
   return {};
 }
 
-// Takes the backend for a call; only the CPU's is there to be taken.
-void choose_backend(std::string_view function, DeviceKind device, const Options& options) {
-  std::string reason = refusal(options);
-  if (reason.empty() && device == DeviceKind::cuda && options.backend == Backend::automatic)
-    reason = fmt::format("the tensors lie in the memory of a cuda device, and {}", kNoCuda);
+// Checks that the backend asked for can be had. `automatic` is the cpu backend for host memory.
+void check_backend(std::string_view function, DeviceKind device, const Options& options) {
+  std::string reason = device == DeviceKind::cuda ? std::string(kNoDeviceMemory) : refusal(options);
   if (!reason.empty()) fail(ErrorKind::unsupported, "GDR-A10", "{}: {}.", function, reason);
 }
 
@@ -60,7 +59,8 @@ Result result_of(std::string_view direction, DType compute, int threads) {
 
 Result run_fwd(const FwdArgs& args, const Options& options) {
   check_options("run_fwd", options);
-  choose_backend("run_fwd", device_of(args), options);
+  check_backend("run_fwd", device_of(args), options);
+  if (options.backend == Backend::cuda) fail(ErrorKind::unsupported, "GDR-A10", "run_fwd: {}.", kNoForward);
   const cpu::FwdCall call = check_fwd(args, options);
   const DType compute = compute_dtype(call, options);
   const cpu::ChunkedOptions chunked{.threads = num_threads(options)};
@@ -74,8 +74,12 @@ Result run_fwd(const FwdArgs& args, const Options& options) {
 
 Result run_bwd(const BwdArgs& args, const Options& options) {
   check_options("run_bwd", options);
-  choose_backend("run_bwd", device_of(args), options);
+  check_backend("run_bwd", device_of(args), options);
   const cpu::BwdCall call = check_bwd(args, options);
+  if (options.backend == Backend::cuda) {
+    GpuRun run = gpu_backward(call, {options.arch, options.strategy});
+    return {Backend::cuda, std::move(run.device), std::move(run.kernels)};
+  }
   const DType compute = compute_dtype(call, options);
   const cpu::ChunkedOptions chunked{.threads = num_threads(options)};
   if (compute == DType::fp64) {
@@ -93,7 +97,7 @@ void check_support(const ProblemClass& problem, const Options& options) {
   if (problem.dtype == DType::i32 || problem.dtype == DType::i64)
     fail(ErrorKind::config, "GDR-A02", "{}: dtype is {}; expected bf16, fp16, fp32 or fp64.", kFunction,
          to_string(problem.dtype));
-  choose_backend(kFunction, DeviceKind::cpu, options);
+  check_backend(kFunction, DeviceKind::cpu, options);
 }
 
 std::optional<std::string> why_not(const ProblemClass& problem, const Options& options) {
@@ -106,7 +110,7 @@ std::optional<std::string> why_not(const ProblemClass& problem, const Options& o
 }
 
 std::vector<BackendInfo> backends() {
-  return {{Backend::cuda, "", std::string(kNoCuda)}, {Backend::cpu, cpu_device(settings().num_threads), ""}};
+  return {{Backend::cuda, "", gpu_unavailable()}, {Backend::cpu, cpu_device(settings().num_threads), ""}};
 }
 
 }  // namespace gdr

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   });
   gdr::add_plan_command(app, std::cout);
   gdr::add_verify_command(app, std::cout);
+  gdr::add_emit_command(app, std::cout);
   gdr::add_run_command(app, std::cout);
   gdr::add_doctor_command(app, std::cout);
   try {

@@ -13,6 +13,7 @@
 #include "config/file.hpp"
 #include "config/registry.hpp"
 #include "core/error.hpp"
+#include "emit/emit.hpp"
 #include "plan/planner.hpp"
 #include "present/report.hpp"
 #include "present/svg.hpp"
@@ -186,6 +187,19 @@ void run_verify(const std::string& file, const PlanArguments& arguments, const O
   }
 }
 
+// ---------------------------------------------------------------------------------------------------------- emit
+
+void run_emit(const Plan& plan, const std::string& name, const OutputArguments& output, std::ostream& out) {
+  std::string text, known;
+  for (const Kernel& kernel : plan.kernels) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", kernel.function);
+    if (name.empty() || name == kernel.function || name == kernel.name) text += emit_kernel(plan, kernel);
+  }
+  if (text.empty())
+    fail(ErrorKind::config, "GDR-L06", "--kernel: '{}' is not in the plan; its kernels are {}.", name, known);
+  deliver(output, text, out);
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& app, std::ostream& out) {
@@ -202,19 +216,46 @@ void add_plan_command(CLI::App& app, std::ostream& out) {
   command->callback([=, &out] { run_plan(*arguments, *output, *kernel, *explain, out); });
 }
 
+namespace {
+
+// A plan file, or the arguments of `plan`.
+void add_file_or_arguments(CLI::App& command, std::string& file, PlanArguments& arguments) {
+  CLI::Option* const plan_file = command.add_option("plan", file, "A plan file, as plan --format json writes it");
+  plan_file->excludes(add_plan_arguments(command, arguments));
+}
+
+void check_file_or_arguments(const char* command, const std::string& file, const PlanArguments& arguments) {
+  if (file.empty() && arguments.arch.empty())
+    fail(ErrorKind::config, "GDR-L05", "{}: neither a plan file nor --arch is given; one of them is needed.", command);
+}
+
+}  // namespace
+
 void add_verify_command(CLI::App& app, std::ostream& out) {
   CLI::App* const command = app.add_subcommand("verify", "Prove that a plan has no deadlock, race or misplaced byte");
   auto file = std::make_shared<std::string>();
   auto arguments = std::make_shared<PlanArguments>();
   auto output = std::make_shared<OutputArguments>();
-  CLI::Option* const plan_file = command->add_option("plan", *file, "A plan file, as plan --format json writes it");
-  CLI::Option* const arch = add_plan_arguments(*command, *arguments);
-  plan_file->excludes(arch);
+  add_file_or_arguments(*command, *file, *arguments);
   add_output_arguments(*command, *output, {"table", "json"});
   command->callback([=, &out] {
-    if (file->empty() && arguments->arch.empty())
-      fail(ErrorKind::config, "GDR-L05", "verify: neither a plan file nor --arch is given; one of them is needed.");
+    check_file_or_arguments("verify", *file, *arguments);
     run_verify(*file, *arguments, *output, out);
+  });
+}
+
+void add_emit_command(CLI::App& app, std::ostream& out) {
+  CLI::App* const command = app.add_subcommand("emit", "Write a plan's kernels as CUDA source");
+  auto file = std::make_shared<std::string>();
+  auto kernel = std::make_shared<std::string>();
+  auto arguments = std::make_shared<PlanArguments>();
+  auto output = std::make_shared<OutputArguments>();
+  add_file_or_arguments(*command, *file, *arguments);
+  command->add_option("--kernel", *kernel, "Write only this kernel: its name, or what it computes");
+  command->add_option("-o,--output", output->file, "Write the result to this file");
+  command->callback([=, &out] {
+    check_file_or_arguments("emit", *file, *arguments);
+    run_emit(file->empty() ? plan_for(*arguments).plan : read_plan(*file), *kernel, *output, out);
   });
 }
 

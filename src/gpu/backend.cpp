@@ -1,0 +1,245 @@
+#include "gpu/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "config/registry.hpp"
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "core/settings.hpp"
+#include "gpu/program.hpp"
+#include "plan/planner.hpp"
+
+namespace gdr {
+namespace {
+
+// The shipped architecture of a device.
+Arch arch_of(const DeviceFacts& device) {
+  for (const std::string_view name : config_names(ConfigKind::arch)) {
+    Arch arch = load_arch(std::string(name));
+    if (arch.compute_capability_major == device.compute_capability_major &&
+        arch.compute_capability_minor == device.compute_capability_minor)
+      return arch;
+  }
+  fail(ErrorKind::unsupported, "GDR-G01", "{}: compute capability {}.{} is none of the shipped architectures",
+       device.name, device.compute_capability_major, device.compute_capability_minor);
+}
+
+// What a process keeps: the libraries, and the programs by device, architecture, strategy and class of problems.
+class Session {
+ public:
+  // Never destroyed: the driver shuts down on its own when the process ends, before or after us.
+  static Session& of_process() {
+    static Session* const session = new Session;
+    return *session;
+  }
+
+  const std::shared_ptr<const Driver>& driver() {
+    const std::lock_guard lock(mutex_);
+    if (!driver_) driver_ = Driver::open(settings().libcuda);
+    return driver_;
+  }
+  const Nvrtc& nvrtc() {
+    const std::lock_guard lock(mutex_);
+    if (!nvrtc_) nvrtc_ = Nvrtc::open(settings().libnvrtc, settings().cuda_home);
+    return *nvrtc_;
+  }
+
+  std::shared_ptr<const GpuProgram> program(const GpuChoice& choice, const Shape& shape) {
+    const std::shared_ptr<const Driver>& driver = this->driver();
+    const Nvrtc& compiler = nvrtc();
+    const Arch device_arch = arch_of(driver->device(choice.device));
+    const Key key = {choice.device,    choice.arch.empty() ? device_arch.name : choice.arch,
+                     choice.strategy,  shape.head_dim_k,
+                     shape.head_dim_v, shape.group()};
+    const std::lock_guard lock(programs_mutex_);
+    std::shared_ptr<const GpuProgram>& known = programs_[key];
+    if (known) return known;
+    PlanRequest request;
+    request.arch = load_arch(std::get<1>(key));
+    request.shape = shape;
+    request.budget = load_budget("default");
+    if (!choice.strategy.empty()) request.strategy = choice.strategy;
+    known = std::make_shared<GpuProgram>(make_plan(request).plan, device_arch, compiler, driver, choice.device);
+    return known;
+  }
+
+ private:
+  using Key = std::tuple<int, std::string, std::string, int, int, int>;
+  std::mutex mutex_, programs_mutex_;
+  std::shared_ptr<const Driver> driver_;
+  std::shared_ptr<const Nvrtc> nvrtc_;
+  std::map<Key, std::shared_ptr<const GpuProgram>> programs_;
+};
+
+// One tensor of the plan as a view of the caller's memory: [item, row, head, col] for tokens, [item, head, row, col].
+struct Binding {
+  const cpu::View* view = nullptr;
+  bool is_token = false;
+};
+
+class HostCall {
+ public:
+  HostCall(const cpu::BwdCall& call, const GpuProgram& program, const std::shared_ptr<const Driver>& driver,
+           int ordinal)
+      : call_(call), program_(program), driver_(driver), ordinal_(ordinal) {
+    sizes_ = {call.sizes.batch, call.sizes.tokens, static_cast<int>(call.sizes.k_heads),
+              static_cast<int>(call.sizes.v_heads), static_cast<float>(call.scale)};
+    bindings_ = {{"q", {&call.q, true}},         {"k", {&call.k, true}},
+                 {"v", {&call.v, true}},         {"g", {&call.g, true}},
+                 {"beta", {&call.beta, true}},   {"do", {&call.do_, true}},
+                 {"h0", {&call.initial_state}},  {"dht", {&call.final_state_grad}},
+                 {"dq", {&call.dq, true}},       {"dk", {&call.dk, true}},
+                 {"dv", {&call.dv, true}},       {"dg", {&call.dg, true}},
+                 {"dbeta", {&call.dbeta, true}}, {"dh0", {&call.dh0}}};
+  }
+
+  void run() {
+    std::map<std::string, TensorPlace> places;
+    std::map<std::string, DeviceBuffer> buffers;
+    for (const TensorSpec& tensor : program_.plan().tensors) {
+      const auto binding = bindings_.find(tensor.name);
+      if (tensor.optional && !binding->second.view->present) continue;
+      const std::int64_t elements = num_elements(tensor, sizes_, program_.plan().chunk);
+      DeviceBuffer& buffer = buffers
+                                 .try_emplace(tensor.name, driver_, ordinal_,
+                                              static_cast<std::size_t>(elements) * size_bytes(tensor.dtype))
+                                 .first->second;
+      if (tensor.kind == TensorKind::input) {
+        const std::vector<std::byte> bytes = packed(tensor, binding->second);
+        buffer.upload(bytes.data());
+      }
+      places[tensor.name] = dense_place(tensor, sizes_, buffer.pointer());
+    }
+    program_.launch(sizes_, places, 0);
+    driver_->synchronise(ordinal_, 0);
+    for (const TensorSpec& tensor : program_.plan().tensors)
+      if (tensor.kind == TensorKind::output && buffers.contains(tensor.name))
+        unpack(tensor, bindings_.at(tensor.name), buffers.at(tensor.name));
+  }
+
+ private:
+  // Calls body(block of the caller's tensor, first element of the packed one, elements) for whole rows of heads.
+  template <typename Body>
+  void for_blocks(const TensorSpec& tensor, const Binding& binding, const Body& body) const {
+    const std::int64_t heads = tensor.heads == HeadAxis::k_head ? sizes_.k_heads : sizes_.v_heads;
+    for (std::int64_t item = 0; item < sizes_.sequences; ++item)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        if (!binding.is_token) {
+          body(cpu::state_rows(item, head, tensor.rows, tensor.cols), (item * heads + head) * tensor.rows * tensor.cols,
+               tensor.rows * tensor.cols);
+          continue;
+        }
+        for (std::int64_t token = 0; token < sizes_.tokens; ++token)
+          body(cpu::token_rows(item, token, head, 1, tensor.cols),
+               ((item * sizes_.tokens + token) * heads + head) * tensor.cols, tensor.cols);
+      }
+  }
+
+  std::vector<std::byte> packed(const TensorSpec& tensor, const Binding& binding) const {
+    const std::size_t bytes = size_bytes(tensor.dtype);
+    std::vector<std::byte> result(static_cast<std::size_t>(num_elements(tensor, sizes_, program_.plan().chunk)) *
+                                  bytes);
+    std::vector<float> values;
+    for_blocks(tensor, binding, [&](const cpu::Block& block, std::int64_t at, std::int64_t count) {
+      values.resize(static_cast<std::size_t>(count));
+      cpu::read_block(*binding.view, block, values.data());
+      for (std::size_t i = 0; i < values.size(); ++i)
+        store(tensor.dtype, values[i], result.data() + (static_cast<std::size_t>(at) + i) * bytes);
+    });
+    return result;
+  }
+
+  void unpack(const TensorSpec& tensor, const Binding& binding, const DeviceBuffer& buffer) const {
+    std::vector<std::byte> bytes(buffer.bytes());
+    buffer.download(bytes.data());
+    const std::size_t size = size_bytes(tensor.dtype);
+    std::vector<float> values;
+    for_blocks(tensor, binding, [&](const cpu::Block& block, std::int64_t at, std::int64_t count) {
+      values.resize(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = load(tensor.dtype, bytes.data() + (static_cast<std::size_t>(at) + i) * size);
+      cpu::write_block(*binding.view, block, values.data());
+    });
+  }
+
+  static void store(DType dtype, float value, std::byte* at) {
+    if (dtype == DType::fp32) {
+      std::memcpy(at, &value, sizeof value);
+    } else {
+      const std::uint16_t bits = dtype == DType::bf16 ? bf16_from_float(value) : fp16_from_float(value);
+      std::memcpy(at, &bits, sizeof bits);
+    }
+  }
+  static float load(DType dtype, const std::byte* at) {
+    if (dtype == DType::fp32) {
+      float value = 0;
+      std::memcpy(&value, at, sizeof value);
+      return value;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, at, sizeof bits);
+    return dtype == DType::bf16 ? float_from_bf16(bits) : float_from_fp16(bits);
+  }
+
+  const cpu::BwdCall& call_;
+  const GpuProgram& program_;
+  const std::shared_ptr<const Driver>& driver_;
+  const int ordinal_;
+  LaunchSizes sizes_;
+  std::map<std::string, Binding> bindings_;
+};
+
+// What the generated kernels cannot do yet.
+void check_supported(const cpu::BwdCall& call) {
+  const auto refuse = [](const std::string& what) {
+    fail(ErrorKind::unsupported, "GDR-G03", "cuda backend: {}; use the cpu backend", what);
+  };
+  if (call.q.dtype != DType::bf16) refuse(fmt::format("q is {}, the kernels are for bf16", to_string(call.q.dtype)));
+  for (const cpu::Sequence& sequence : call.sequences)
+    if (sequence.begin != 0 || sequence.end != call.sizes.tokens)
+      refuse("cu_seqlens is given, the kernels take sequences of one length");
+  if (call.sequences.empty() || call.sizes.tokens == 0) refuse("there are no tokens");
+}
+
+}  // namespace
+
+std::string gpu_unavailable() {
+  try {
+    const std::shared_ptr<const Driver>& driver = Session::of_process().driver();
+    if (driver->num_devices() == 0) return "the CUDA driver knows no device";
+    arch_of(driver->device(0));
+    Session::of_process().nvrtc();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+GpuRun gpu_backward(const cpu::BwdCall& call, const GpuChoice& choice) {
+  check_supported(call);
+  Session& session = Session::of_process();
+  Shape shape;
+  shape.name = "of the call";
+  shape.k_heads = static_cast<int>(call.sizes.k_heads);
+  shape.v_heads = static_cast<int>(call.sizes.v_heads);
+  shape.head_dim_k = static_cast<int>(call.sizes.dim_k);
+  shape.head_dim_v = static_cast<int>(call.sizes.dim_v);
+  shape.tokens = 32'768;  // the workload that plans are costed for: no plan depends on a call's length
+  shape.sequences = 1;
+  const std::shared_ptr<const GpuProgram> program = session.program(choice, shape);
+  HostCall(call, *program, session.driver(), choice.device).run();
+  GpuRun run;
+  run.device = session.driver()->device(choice.device).name;
+  for (const Kernel& kernel : program->plan().kernels) run.kernels.push_back(kernel.name);
+  return run;
+}
+
+}  // namespace gdr

@@ -1,0 +1,140 @@
+#include "gpu/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+
+#include "core/error.hpp"
+#include "emit/emit.hpp"
+
+namespace gdr {
+namespace {
+
+std::int64_t chunks_of(std::int64_t tokens, int chunk) { return (tokens + chunk - 1) / chunk; }
+
+std::int64_t heads_of(const TensorSpec& tensor, const LaunchSizes& sizes) {
+  return tensor.heads == HeadAxis::k_head ? sizes.k_heads : sizes.v_heads;
+}
+
+// Elements of one tile as it is stored.
+std::int64_t tile_elements(const TensorSpec& tensor) {
+  const std::int64_t blocks = tensor.rows / 16;
+  return tensor.order == GlobalOrder::lower16 ? blocks * (blocks + 1) / 2 * 256
+                                              : std::int64_t{tensor.rows} * tensor.cols;
+}
+
+// The emitted struct Args: one TensorArg for each tensor that the kernel uses, in the plan's order, then the sizes.
+class ArgumentBytes {
+ public:
+  template <typename T>
+  void add(T value) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  // The struct's size is a multiple of its alignment.
+  std::vector<std::byte> finish() && {
+    bytes_.resize((bytes_.size() + 7) / 8 * 8);
+    return std::move(bytes_);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+bool uses(const Kernel& kernel, const std::string& tensor) {
+  return std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(),
+                       [&](const Operand& o) { return o.is_tensor && o.name == tensor; });
+  });
+}
+
+}  // namespace
+
+TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, DevicePointer data) {
+  const std::int64_t heads = heads_of(tensor, sizes), tile = tile_elements(tensor);
+  if (tensor.index == TensorIndex::token)
+    return {data, sizes.tokens * heads * tensor.cols, tensor.cols, heads * tensor.cols};
+  return {data, heads * tile, tile, tensor.cols};
+}
+
+std::int64_t num_elements(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk) {
+  const std::int64_t heads = heads_of(tensor, sizes);
+  switch (tensor.index) {
+    case TensorIndex::token:
+      return sizes.sequences * sizes.tokens * heads * tensor.cols;
+    case TensorIndex::chunk:
+      return sizes.sequences * chunks_of(sizes.tokens, chunk) * heads * tile_elements(tensor);
+    case TensorIndex::sequence:
+      return sizes.sequences * heads * tile_elements(tensor);
+  }
+  return 0;
+}
+
+GpuProgram::GpuProgram(Plan plan, const Arch& device_arch, const Nvrtc& nvrtc, std::shared_ptr<const Driver> driver,
+                       int ordinal)
+    : plan_(std::move(plan)) {
+  std::vector<std::string> targets;
+  for (const CompileTarget& target : device_arch.targets) targets.push_back(target.name);
+  const std::optional<std::string> target = nvrtc.choose_target(targets);
+  if (!target)
+    fail(ErrorKind::unsupported, "GDR-G01", "{}: NVRTC {}.{} knows none of its targets {}; a newer CUDA is needed",
+         device_arch.name, nvrtc.version_major(), nvrtc.version_minor(), fmt::join(targets, ", "));
+  std::vector<std::future<CompiledKernel>> running;
+  for (const Kernel& kernel : plan_.kernels)
+    running.push_back(std::async(std::launch::async,
+                                 [&] { return nvrtc.compile(emit_kernel(plan_, kernel), kernel.name, *target); }));
+  for (std::future<CompiledKernel>& result : running) compiled_.push_back(result.get());
+  for (std::size_t i = 0; i < plan_.kernels.size(); ++i)
+    loaded_.emplace_back(driver, ordinal, compiled_[i].cubin, plan_.kernels[i].name, plan_.kernels[i].smem_bytes);
+}
+
+void GpuProgram::launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
+                        StreamHandle stream) const {
+  for (std::size_t i = 0; i < plan_.kernels.size(); ++i) launch_kernel(i, sizes, places, stream);
+}
+
+void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
+                               const std::map<std::string, TensorPlace>& places, StreamHandle stream) const {
+  const Kernel& kernel = plan_.kernels[index];
+  ArgumentBytes arguments;
+  for (const TensorSpec& tensor : plan_.tensors) {
+    if (!uses(kernel, tensor.name)) continue;
+    const auto place = places.find(tensor.name);
+    arguments.add(place == places.end() ? TensorPlace{} : place->second);
+  }
+  arguments.add(sizes.tokens);
+  arguments.add(static_cast<int>(sizes.sequences));
+  arguments.add(sizes.k_heads);
+  arguments.add(sizes.v_heads);
+  arguments.add(sizes.scale);
+
+  std::int64_t blocks = 1;
+  for (const GridAxis axis : kernel.grid) switch (axis) {
+      case GridAxis::sequence:
+        blocks *= sizes.sequences;
+        break;
+      case GridAxis::v_head:
+        blocks *= sizes.v_heads;
+        break;
+      case GridAxis::k_head:
+        blocks *= sizes.k_heads;
+        break;
+      case GridAxis::chunk:
+        blocks *= sizes.sequences * chunks_of(sizes.tokens, plan_.chunk);
+        break;
+      case GridAxis::v_slice:
+        blocks *= plan_.problem.head_dim_v / kernel.v_slice_cols;
+        break;
+    }
+  constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
+  if (blocks > kMostBlocks)
+    fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, blocks, kMostBlocks);
+  loaded_[index].launch(static_cast<unsigned>(blocks), static_cast<unsigned>(kernel.threads()),
+                        std::move(arguments).finish(), stream);
+}
+
+}  // namespace gdr

@@ -1,0 +1,1 @@
+copy_in<%{tile}, %{rect}, %{warps}, %{check_rows}>(me, %{base}, %{source}, %{src_row}, %{src_col});

@@ -1,0 +1,1 @@
+copy_in_lower<%{tile}, %{warps}>(me, %{base}, %{source});

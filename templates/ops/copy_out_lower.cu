@@ -1,0 +1,1 @@
+copy_out_lower<%{tile}, %{warps}>(me, %{base}, %{target});

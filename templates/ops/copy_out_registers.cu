@@ -1,0 +1,1 @@
+%{#optional}if (args.%{tensor}.data) %{/optional}copy_out<%{tile}, %{rect}, %{check_rows}, %{transposed}, %{lower_blocks}>(me, %{source}, %{target}, %{dst_row}, %{dst_col});

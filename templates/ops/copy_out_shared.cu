@@ -1,0 +1,1 @@
+copy_out<%{tile}, %{rect}, %{warps}, %{check_rows}, %{transposed}>(me, %{base}, %{target}, %{dst_row}, %{dst_col});

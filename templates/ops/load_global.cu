@@ -1,0 +1,1 @@
+load<%{tile}, %{rect}, %{check_rows}, %{transposed}>(me, %{target}, %{source}, %{src_row}, %{src_col});

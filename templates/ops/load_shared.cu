@@ -1,0 +1,1 @@
+load<%{tile}, %{rect}, %{shared}, %{transposed}>(me, %{target}, %{base}, %{src_row}, %{src_col});

@@ -1,0 +1,3 @@
+warp_sync();
+    for_vector<%{begin}, %{end}, %{warps}>(me, [&](int i) { %{assign}; });
+    warp_sync();

@@ -1,0 +1,1 @@
+mma<%{tile}, %{rect}, %{lower}, %{accumulate}, %{slice}, %{slice_end}, %{slices}>(me, %{target}, %{a}, %{b}, %{scale});

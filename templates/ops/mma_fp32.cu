@@ -1,0 +1,1 @@
+mma_fp32<%{tile}, %{rect}, %{lower}, %{accumulate}>(me, %{target}, %{a}, %{b});

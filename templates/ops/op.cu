@@ -1,0 +1,2 @@
+%{indent}// %{step} [%{id}]
+%{text}

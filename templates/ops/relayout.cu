@@ -1,0 +1,1 @@
+relayout(%{target}, %{source});

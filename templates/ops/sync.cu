@@ -1,0 +1,1 @@
+role_sync<%{id}, %{threads}>();

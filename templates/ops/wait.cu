@@ -1,0 +1,1 @@
+wait_for<%{first}, %{stages}>(it - %{distance});

@@ -1,0 +1,92 @@
+#include "compile/nvrtc.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "config/registry.hpp"
+#include "core/error.hpp"
+#include "emit/emit.hpp"
+#include "plan/planner.hpp"
+
+namespace gdr {
+namespace {
+
+// Skips where there is no NVRTC; every other failure to open one is a failure.
+std::shared_ptr<const Nvrtc> open_nvrtc() {
+  try {
+    return Nvrtc::open("", "");
+  } catch (const Error& error) {
+    MESSAGE("skipped: " << error.what());
+    REQUIRE(std::string(error.code()) == "GDR-K01");
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a library that is not there is an error that lists what was tried") {
+  try {
+    Nvrtc::open("/nowhere/libnvrtc.so", "");
+    FAIL("opened");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::compilation);
+    CHECK(std::string(error.what()).find("/nowhere/libnvrtc.so") != std::string::npos);
+  }
+}
+
+TEST_CASE("text that does not compile is an error with the compiler's log and the options") {
+  const auto nvrtc = open_nvrtc();
+  if (!nvrtc) return;
+  try {
+    nvrtc->compile("extern \"C\" __global__ void f() { no_such_thing(); }", "f", "sm_90");
+    FAIL("compiled");
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK(error.kind() == ErrorKind::compilation);
+    CHECK(text.find("no_such_thing") != std::string::npos);
+    CHECK(text.find("--gpu-architecture=sm_90") != std::string::npos);
+  }
+}
+
+TEST_CASE("figures of the compiler's log are read") {
+  const auto nvrtc = open_nvrtc();
+  if (!nvrtc) return;
+  const CompiledKernel kernel = nvrtc->compile(
+      "extern \"C\" __global__ void f(float* x, int n) { float a[64]; for (int i = 0; i < 64; ++i) a[i * n % 64] = "
+      "x[i];"
+      " x[0] = a[n % 64]; }",
+      "f", "sm_90");
+  CHECK(kernel.registers > 0);
+  CHECK(kernel.stack_bytes == 256);
+  CHECK(kernel.spill_bytes == 0);
+  CHECK(kernel.cubin.size() > 500);
+}
+
+// The first step to machine code for every architecture: a plan's small kernels, without a spilled register. (The fused
+// backward still spills, README.)
+TEST_CASE("prepare and the state pass compile for every architecture without spills") {
+  const auto nvrtc = open_nvrtc();
+  if (!nvrtc) return;
+  for (const std::string_view name : config_names(ConfigKind::arch)) {
+    PlanRequest request;
+    request.arch = load_arch(std::string(name));
+    request.shape = load_shape("qwen3_next");
+    request.budget = load_budget("default");
+    const Plan plan = make_plan(request).plan;
+    std::vector<std::string> targets;
+    for (const CompileTarget& target : request.arch.targets) targets.push_back(target.name);
+    const std::optional<std::string> target = nvrtc->choose_target(targets);
+    REQUIRE(target);
+    for (const Kernel& kernel : plan.kernels) {
+      if (kernel.function != "prepare" && kernel.function != "state_fwd") continue;
+      const CompiledKernel compiled = nvrtc->compile(emit_kernel(plan, kernel), kernel.name, *target);
+      fmt::print("{} for {}: {} registers\n", kernel.name, *target, compiled.registers);
+      CHECK(compiled.spill_bytes == 0);
+      CHECK(compiled.stack_bytes == 0);
+    }
+  }
+}
+
+}  // namespace gdr
