@@ -46,8 +46,8 @@ KeyLock::KeyLock(const Shard& shard, std::string_view key, std::chrono::millisec
 }
 
 // Who still waits on the removed file gets the lock of a file that nobody else can open, looks again, and finds the
-// entry; so does who makes a new lock file. No order of these events makes an entry twice, and whoever makes a lock file
-// removes it, unless killed.
+// entry; so does who makes a new lock file. No order of these events makes an entry twice, and whoever makes a lock
+// file removes it, unless killed.
 void KeyLock::entry_is_published() {
   if (state_ == State::held) ::unlinkat(folder_, name_.c_str(), 0);
 }
