@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "../cpu/build_kind.hpp"
 #include "mutate.hpp"
 #include "rows.hpp"
 #include "schedule/layout.hpp"
@@ -329,11 +330,12 @@ class Faults {
 
 TEST_CASE("what verifies is right in every interleaving") {
   constexpr unsigned kSeed = 20260;
-  constexpr int kKernels = 1500;
+  // The exploration itself takes the time: a sanitizer's build looks at the first ones only.
+  const int kernels = cpu::test::test_is_slow() ? 300 : 1500;
   MESSAGE("seed " << kSeed);
   Faults faults(kSeed);
   int both_right = 0, both_wrong = 0, stricter = 0, left_out = 0;
-  for (int k = 0; k < kKernels; ++k) {
+  for (int k = 0; k < kernels; ++k) {
     Plan plan = k % 4 == 0 ? handover_on_one_slot() : handover(k % 4);
     Kernel& kernel = kernel_of(plan);
     kernel.smem_bytes = plan.smem_limit_bytes = 32768;  // room for barriers of more stages
@@ -356,8 +358,8 @@ TEST_CASE("what verifies is right in every interleaving") {
   }
   MESSAGE(both_right << " right, " << both_wrong << " wrong, " << stricter << " refused though no run shows it, "
                      << left_out << " too large");
-  CHECK(both_right >= 100);
-  CHECK(both_wrong >= 500);
+  CHECK(both_right >= kernels / 20);
+  CHECK(both_wrong >= kernels / 3);
   CHECK(stricter == 0);
-  CHECK(left_out < kKernels / 10);
+  CHECK(left_out < kernels / 10);
 }

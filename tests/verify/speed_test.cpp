@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "../cpu/build_kind.hpp"
 #include "rows.hpp"
 
 using namespace gdr;
@@ -66,7 +67,5 @@ TEST_CASE("a proof of a large kernel takes milliseconds") {
                   << std::count_if(kernel.ops.begin(), kernel.ops.end(), is_data) << " operations on data, "
                   << kernel.tiles.size() << " tiles, " << kernel.smem_bytes << " B, " << report.iterations
                   << " iterations, " << report.accesses_checked << " accesses");
-#ifdef NDEBUG
-  CHECK(best_ms < 100);
-#endif
+  if (!cpu::test::test_is_slow()) CHECK(best_ms < 100);
 }
