@@ -40,7 +40,8 @@ std::string refusal(const Options& options) {
 
 // Checks that the backend asked for can be had. `automatic` is the cpu backend for host memory.
 void check_backend(std::string_view function, DeviceKind device, const Options& options) {
-  std::string reason = device == DeviceKind::cuda ? std::string(kNoDeviceMemory) : refusal(options);
+  std::string reason = refusal(options);
+  if (device == DeviceKind::cuda && options.backend != Backend::cpu) reason = kNoDeviceMemory;
   if (!reason.empty()) fail(ErrorKind::unsupported, "GDR-A10", "{}: {}.", function, reason);
 }
 

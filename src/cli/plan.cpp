@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/output.hpp"
+#include "compile/nvrtc.hpp"
 #include "config/file.hpp"
 #include "config/registry.hpp"
 #include "core/error.hpp"
@@ -80,11 +81,16 @@ PlanResult plan_for(const PlanArguments& arguments) {
            op);
     if (op != "bwd") fail(ErrorKind::config, "GDR-L03", "--ops: '{}' is not known; allowed are fwd, bwd.", op);
   }
-  return make_plan({.arch = load_arch(arguments.arch),
-                    .shape = load_shape(arguments.shape),
-                    .budget = load_budget(arguments.budget),
-                    .strategy = arguments.strategy,
-                    .clock_us = clock_us});
+  const Arch arch = load_arch(arguments.arch);
+  PlanResult result = make_plan({.arch = arch,
+                                 .shape = load_shape(arguments.shape),
+                                 .budget = load_budget(arguments.budget),
+                                 .strategy = arguments.strategy,
+                                 .clock_us = clock_us});
+  for (std::size_t i = 0; i < result.plan.kernels.size(); ++i)
+    result.facts.kernels[i].kernel_key =
+        kernel_key(emit_kernel(result.plan, result.plan.kernels[i]), arch.targets.front().name);
+  return result;
 }
 
 std::string proof_sentence(const VerifyReport& proof) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 
 namespace gdr {
 namespace {
@@ -74,7 +75,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& override_path, const
     tried += fmt::format("\n  {}", dlerror());
   }
   if (!nvrtc->library_)
-    fail(ErrorKind::compilation, "GDR-K01",
+    fail(ErrorKind::compilation, "GDR-N01",
          "libnvrtc: not found; install the CUDA toolkit or the nvidia-cuda-nvrtc wheel, or set GDRJIT_LIBNVRTC to the "
          "file. Tried:{}",
          tried);
@@ -84,7 +85,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& override_path, const
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(nvrtc->library_, name));
     if (!function)
-      fail(ErrorKind::compilation, "GDR-K01", "{}: has no function {}; CUDA 11.2 or later is needed", nvrtc->path_,
+      fail(ErrorKind::compilation, "GDR-N01", "{}: has no function {}; CUDA 11.2 or later is needed", nvrtc->path_,
            name);
   };
   find(f.error_string, "nvrtcGetErrorString");
@@ -126,13 +127,17 @@ std::vector<std::string> compile_options(const std::string& target) {
   return {"--gpu-architecture=" + target, "--std=c++17", "--ptxas-options=-v", "--diag-suppress=177"};
 }
 
+std::string kernel_key(const std::string& source, const std::string& target) {
+  return hash_hex(fmt::format("{}\n{}", fmt::join(compile_options(target), "\n"), source));
+}
+
 CompiledKernel Nvrtc::compile(const std::string& source, const std::string& name, const std::string& target) const {
   const Functions& f = *functions_;
   Program program = nullptr;
   const std::string file = name + ".cu";
   Result result = f.create(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr);
   if (result != kSuccess)
-    fail(ErrorKind::compilation, "GDR-K02", "{} for {}: {}", name, target, f.error_string(result));
+    fail(ErrorKind::compilation, "GDR-N02", "{} for {}: {}", name, target, f.error_string(result));
   struct Destroy {
     const Functions& f;
     Program& program;
@@ -152,7 +157,7 @@ CompiledKernel Nvrtc::compile(const std::string& source, const std::string& name
   f.log(program, kernel.log.data());
   kernel.log.resize(kernel.log.find('\0') == std::string::npos ? log_bytes : kernel.log.find('\0'));
   if (result != kSuccess)
-    fail(ErrorKind::compilation, "GDR-K02", "{} for {}: {} (NVRTC {}.{}, options {})\n{}", name, target,
+    fail(ErrorKind::compilation, "GDR-N02", "{} for {}: {} (NVRTC {}.{}, options {})\n{}", name, target,
          f.error_string(result), version_major_, version_minor_, fmt::join(options, " "), kernel.log);
 
   std::size_t bytes = 0;

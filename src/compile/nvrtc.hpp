@@ -25,7 +25,7 @@ struct CompiledKernel {
 class Nvrtc {
  public:
   // Opens the library: the one that the process has loaded, `override_path` alone if given, the names of known
-  // releases, CUDA_HOME (`cuda_home`, may be empty) and the usual folder. Throws Error (compilation, GDR-K01) that
+  // releases, CUDA_HOME (`cuda_home`, may be empty) and the usual folder. Throws Error (compilation, GDR-N01) that
   // lists what was tried.
   static std::shared_ptr<const Nvrtc> open(const std::string& override_path, const std::string& cuda_home);
 
@@ -40,7 +40,7 @@ class Nvrtc {
   // The first of `targets` ("sm_120a", best first) that this library can compile for; empty if there is none.
   std::optional<std::string> choose_target(const std::vector<std::string>& targets) const;
 
-  // Compiles for one target. Throws Error (compilation, GDR-K02) with the compiler's log and the options.
+  // Compiles for one target. Throws Error (compilation, GDR-N02) with the compiler's log and the options.
   CompiledKernel compile(const std::string& source, const std::string& name, const std::string& target) const;
 
  private:
@@ -54,7 +54,10 @@ class Nvrtc {
   std::vector<int> architectures_;  // compute capabilities that it knows, 120 for 12.0
 };
 
-// The options for a target, in order: part of a kernel's key.
+// The options for a target, in order.
 std::vector<std::string> compile_options(const std::string& target);
+
+// The key of a kernel's machine code: source, options, target. NVRTC's version is not part of it.
+std::string kernel_key(const std::string& source, const std::string& target);
 
 }  // namespace gdr

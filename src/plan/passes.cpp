@@ -79,7 +79,13 @@ int mbarrier_bytes(const Kernel& kernel) {
 
 PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& options) {
   PassResult result;
-  const auto note = [&](const char* pass, std::string summary) { result.notes.push_back({pass, std::move(summary)}); };
+  const auto now = [&] { return options.clock_us ? options.clock_us() : 0.0; };
+  double begun = now();
+  const auto note = [&](const char* pass, std::string summary) {
+    const double done = now();
+    result.notes.push_back({pass, done - begun, std::move(summary)});
+    begun = done;
+  };
 
   result.registers = allocate_registers(kernel, arch);
   note("registers", result.registers.fits

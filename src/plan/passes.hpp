@@ -2,6 +2,7 @@
 // synchronise, registers. What they decide is written into the Kernel; what they learnt is returned.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,14 @@ namespace gdr {
 // One line of the pass log: what the pass found, for people.
 struct PassNote {
   std::string pass;
+  double microseconds = 0;  // if there is a clock
   std::string summary;
 };
 
 struct PassOptions {
   Aliasing aliasing = Aliasing::any;  // the most that may be shared; less is taken if it fits
   int smem_limit_bytes = 0;           // decides nothing else
+  std::function<double()> clock_us;   // microseconds of any clock, for the notes; may be empty
 };
 
 struct PassResult {

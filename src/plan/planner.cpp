@@ -10,13 +10,14 @@
 #include <optional>
 #include <tuple>
 
+#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "gdr/version.hpp"
 #include "plan/candidates.hpp"
 #include "plan/cost.hpp"
 #include "plan/direct_port.hpp"
 #include "plan/passes.hpp"
-#include "schedule/plan_json.hpp"
 
 namespace gdr {
 namespace {
@@ -73,14 +74,14 @@ class Planner {
     log("candidates", chosen - start, fmt::format("{} tried", candidates_.size()));
     for (const Finished& finished : best->kernels)
       for (const PassNote& note : finished.passes.notes)
-        log(finished.kernel.function + ": " + note.pass, 0, note.summary);
+        log(finished.kernel.function + ": " + note.pass, note.microseconds, note.summary);
     log("verify", now() - chosen,
         fmt::format("{} accesses to shared memory ordered, no deadlock", result.proof.accesses_checked));
     if (!result.proof.ok())
       fail(ErrorKind::internal, "GDR-X04",
            "plan {} for {}: the planner made a plan that does not verify; please report it:\n{}", request_.strategy,
            request_.arch.name, result.proof.text());
-    result.facts = facts(*best, result.plan);
+    result.facts = facts(*best);
     return result;
   }
 
@@ -144,7 +145,7 @@ class Planner {
     finished.state_split = candidate.state_split;
     finished.kernel = candidate.build(sequence.tensors);
     finished.kernel.blocks_per_sm = request_.budget.blocks_per_sm;
-    finished.passes = run_passes(finished.kernel, request_.arch, {Aliasing::any, limit_});
+    finished.passes = run_passes(finished.kernel, request_.arch, {Aliasing::any, limit_, request_.clock_us});
     CandidateFacts tried;
     tried.name = candidate.label;
     tried.smem_bytes = finished.passes.smem_bytes;
@@ -211,12 +212,32 @@ class Planner {
     return plan;
   }
 
-  PlanFacts facts(const Sequence& sequence, const Plan& plan) {
+  // What decides the plan: this gdrjit, the architecture as configured, the budget, the class of problems and the
+  // workload that candidates were costed for.
+  std::string request_key() const {
+    const Arch& arch = request_.arch;
+    std::string text =
+        fmt::format("gdrjit {} arch {} {}.{} strategy {} limit {} blocks {} problem {} {} {} {} {} {}", GDRJIT_VERSION,
+                    arch.name, arch.compute_capability_major, arch.compute_capability_minor, request_.strategy, limit_,
+                    request_.budget.blocks_per_sm, problem_.head_dim_k, problem_.head_dim_v, problem_.group,
+                    to_string(problem_.dtype), to_string(problem_.gate_dtype), to_string(problem_.state_dtype));
+    text += fmt::format(" limits {} {} {}", arch.registers_per_sm, arch.max_registers_per_thread,
+                        arch.max_threads_per_block);
+    for (const FeatureName& feature : feature_names())
+      text += fmt::format(" {} {}", feature.name, arch.features.*feature.field);
+    text += fmt::format(" rates {} {} {} {} {}", arch.rates.num_sms, arch.rates.sm_clock_mhz,
+                        arch.rates.bf16_mma_flops_per_clock_per_sm, arch.rates.smem_bytes_per_clock_per_sm,
+                        arch.rates.hbm_bytes_per_second);
+    text += fmt::format(" workload {} {} {} {}", request_.shape.tokens, request_.shape.sequences,
+                        request_.shape.k_heads, request_.shape.v_heads);
+    return hash_hex(text);
+  }
+
+  PlanFacts facts(const Sequence& sequence) {
     PlanFacts facts;
     facts.shape = request_.shape.name;
     facts.budget = request_.budget.name;
-    const std::string plan_text = plan_to_json(plan);
-    facts.request_key = hash_hex(plan_text);
+    facts.request_key = request_key();
     facts.workload = {request_.shape.tokens, request_.shape.sequences, request_.shape.k_heads, request_.shape.v_heads};
     for (const Finished& finished : sequence.kernels) {
       const KernelCost& cost = finished.cost;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "example.hpp"
 
@@ -150,13 +151,10 @@ const Row kRows[] = {
      "device.",
      ErrorKind::unsupported},
     {"cuda asked for", [](BwdArgs&, Options& o) { o.backend = Backend::cuda; },
-     "GDR-A10 run_bwd: this build of gdrjit has no cuda backend; use tensors in host memory with backend cpu or "
-     "automatic.",
-     ErrorKind::unsupported},
+     "GDR-A10 run_bwd: GDR-D01 libcuda: not found...", ErrorKind::unsupported},
     {"an architecture asked for", [](BwdArgs&, Options& o) { o.arch = "sm_120"; },
      "GDR-A10 run_bwd: arch is \"sm_120\": the cpu backend has none to choose; leave it empty, or use the cuda "
-     "backend, "
-     "which this build of gdrjit does not have.",
+     "backend.",
      ErrorKind::unsupported},
     {"scale", [](BwdArgs& a, Options&) { a.scale = std::numeric_limits<double>::infinity(); },
      "GDR-A11 run_bwd: scale is inf; expected a finite number."},
@@ -183,7 +181,12 @@ TEST_CASE("arguments: every wrong one is named, with its value and what was expe
       text = error.what();
       kind = error.kind();
     }
-    CHECK(text == row.text);
+    const std::string_view expected = row.text;
+    if (expected.ends_with("...")) {
+      CHECK_MESSAGE(text.starts_with(expected.substr(0, expected.size() - 3)), text);
+    } else {
+      CHECK(text == expected);
+    }
     CHECK(kind == row.kind);
     CHECK(std::isnan(example.dq.values[0]));  // nothing has been written
   }
@@ -198,8 +201,8 @@ TEST_CASE("arguments: tensors on a GPU") {
     tensor->device.kind = DeviceKind::cuda;
   CHECK_THROWS_WITH_AS(
       run_bwd(args),
-      "GDR-A10 run_bwd: the tensors lie in the memory of a cuda device, and this build of gdrjit has no "
-      "cuda backend; use tensors in host memory with backend cpu or automatic.",
+      "GDR-A10 run_bwd: tensors in device memory are not taken yet; use tensors in host memory, which the cuda "
+      "backend copies.",
       Error);
   Options cpu;
   cpu.backend = Backend::cpu;
