@@ -79,7 +79,7 @@ function(gdr_test name)
   gdr_set_warnings(test_${name})
   # Tests say the same on a machine with a GPU as on one without: they see no driver.
   doctest_discover_tests(test_${name} TEST_PREFIX "${name}."
-                         PROPERTIES TIMEOUT 300 ENVIRONMENT "GDRJIT_LIBCUDA=/nowhere/libcuda.so.1")
+                         PROPERTIES TIMEOUT 1500 ENVIRONMENT "GDRJIT_LIBCUDA=/nowhere/libcuda.so.1")
 endfunction()
 
 function(gdr_set_warnings target)

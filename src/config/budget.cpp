@@ -9,7 +9,7 @@
 namespace gdr {
 namespace {
 
-constexpr std::int64_t kMinSmemBytes = 1024;
+constexpr std::int64_t kMinSmemBytes = 1;
 constexpr std::int64_t kMaxSmemBytes = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 50;
 

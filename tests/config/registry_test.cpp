@@ -98,7 +98,7 @@ TEST_CASE("budgets by name, file and bytes") {
   const std::string file = folder.write("9.json", gdr::config_text(ConfigKind::budget, "two_blocks"));
   CHECK(gdr::load_budget(file) == gdr::load_budget("two_blocks"));
   CHECK(error_text(ErrorKind::config, [] { gdr::load_budget("96K"); }) ==
-        "GDR-C08 budget: '96K' is no number of bytes; allowed are whole numbers from 1024 to 16777216.");
+        "GDR-C08 budget: '96K' is no number of bytes; allowed are whole numbers from 1 to 16777216.");
 }
 
 TEST_CASE("read_file gives all bytes, and one more than the limit of a file that is larger") {
