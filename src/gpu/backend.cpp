@@ -89,7 +89,7 @@ class HostCall {
  public:
   HostCall(const cpu::BwdCall& call, const GpuProgram& program, const std::shared_ptr<const Driver>& driver,
            int ordinal)
-      : call_(call), program_(program), driver_(driver), ordinal_(ordinal) {
+      : program_(program), driver_(driver), ordinal_(ordinal) {
     sizes_ = {call.sizes.batch, call.sizes.tokens, static_cast<int>(call.sizes.k_heads),
               static_cast<int>(call.sizes.v_heads), static_cast<float>(call.scale)};
     bindings_ = {{"q", {&call.q, true}},         {"k", {&call.k, true}},
@@ -189,7 +189,6 @@ class HostCall {
     return dtype == DType::bf16 ? float_from_bf16(bits) : float_from_fp16(bits);
   }
 
-  const cpu::BwdCall& call_;
   const GpuProgram& program_;
   const std::shared_ptr<const Driver>& driver_;
   const int ordinal_;
