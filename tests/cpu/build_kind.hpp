@@ -1,5 +1,5 @@
-// How this test program was built: without optimisation or under a sanitizer it runs ten to a hundred times slower, so
-// the largest cases are left out and nothing about speed is concluded.
+// How this test program was built: without optimisation, under a sanitizer or for another processor it runs ten to a
+// hundred times slower, so the largest cases are left out and nothing about speed is concluded.
 #pragma once
 
 namespace gdr::cpu::test {
@@ -29,6 +29,14 @@ constexpr bool is_optimised() {
 #endif
 }
 
-constexpr bool test_is_slow() { return kSanitizer != nullptr || !is_optimised(); }
+constexpr bool is_emulated() {
+#if defined(GDR_TEST_EMULATED)
+  return true;
+#else
+  return false;
+#endif
+}
+
+constexpr bool test_is_slow() { return kSanitizer != nullptr || !is_optimised() || is_emulated(); }
 
 }  // namespace gdr::cpu::test
