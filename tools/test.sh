@@ -66,7 +66,7 @@ if [[ $full ]]; then
   run aarch64 -R '^(core|config|cpu|api|consumer)\.' -E '^cpu\.speed$'
 
   step "fuzzing"
-  tools/fuzz.sh 30
+  tools/fuzz.sh 30 build/ci/gdrjit
 fi
 
 step "done"

@@ -5,6 +5,7 @@
 
 #include "config/header.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace gdr {
 namespace {
@@ -38,7 +39,7 @@ Budget parse_budget(std::string_view bytes) {
   const auto [stop, error] = std::from_chars(bytes.data(), end, number);
   if (error != std::errc() || stop != end || number < kMinSmemBytes || number > kMaxSmemBytes)
     fail(ErrorKind::config, "GDR-C08", "budget: '{}' is no number of bytes; allowed are whole numbers from {} to {}.",
-         bytes, kMinSmemBytes, kMaxSmemBytes);
+         shortened(bytes, 60), kMinSmemBytes, kMaxSmemBytes);
   Budget budget;
   budget.name = fmt::format("{}_bytes", number);
   budget.smem_bytes_per_block = number;

@@ -8,21 +8,20 @@
 
 #include "config/json_parse.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace gdr {
 namespace {
 
 using nlohmann::json;
 
-std::string_view place(const std::string& path) { return path.empty() ? std::string_view("top level") : path; }
+std::string place(const std::string& path) { return path.empty() ? "top level" : shortened(path, 200); }
 
 // The value as it may stand in a message: short, and strings in quotes.
 std::string shown(const json& value) {
-  constexpr std::size_t kMaxShown = 60;
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("an array of {}", value.size());
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() <= kMaxShown ? text : text.substr(0, kMaxShown) + "...";
+  return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
 }
 
 // One step of a JSON pointer: '~' and '/' are written ~0 and ~1.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace gdr {
 namespace {
@@ -87,16 +88,15 @@ class Builder final : public nlohmann::json_sax<json> {
 
   bool key(string_t& name) override {
     auto [slot, is_new] = open_.back()->get_ref<json::object_t&>().try_emplace(name);
-    if (!is_new) fail(ErrorKind::config, "GDR-C04", "{}: {}: key is given twice.", source_, path_to(name));
+    if (!is_new)
+      fail(ErrorKind::config, "GDR-C04", "{}: {}: key is given twice.", source_, shortened(path_to(name), 200));
     slot_ = &slot->second;
     names_.back() = std::move(name);
     return true;
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    constexpr std::size_t kMaxReason = 160;
-    std::string reason = reason_of(error.what());
-    if (reason.size() > kMaxReason) reason = reason.substr(0, kMaxReason) + "...";
+    const std::string reason = shortened(reason_of(error.what()), 160);
     fail(ErrorKind::config, "GDR-C02", "{}: {}: {}.", source_, line_and_column(text_, position == 0 ? 0 : position - 1),
          reason);
   }

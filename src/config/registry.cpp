@@ -7,6 +7,7 @@
 #include "config/file.hpp"
 #include "config/shipped.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace gdr {
 namespace {
@@ -70,9 +71,9 @@ bool natural_less(std::string_view a, std::string_view b) {
         near.push_back(candidate);
   }
   const bool has_near = !near.empty() && !name.empty();
-  fail(ErrorKind::config, "GDR-C11", "{}: there is no '{}{}'; {} {}. A file is named by a path with '/' or '.json'.",
-       folder_of(kind), name.substr(0, kMaxShown), name.size() > kMaxShown ? "..." : "",
-       has_near ? "near are" : "known are", fmt::join(has_near ? near : all, ", "));
+  fail(ErrorKind::config, "GDR-C11", "{}: there is no '{}'; {} {}. A file is named by a path with '/' or '.json'.",
+       folder_of(kind), shortened(name, kMaxShown), has_near ? "near are" : "known are",
+       fmt::join(has_near ? near : all, ", "));
 }
 
 JsonDocument load(ConfigKind kind, const std::string& name_or_file) {

@@ -65,6 +65,12 @@ TEST_CASE("a budget as a number of bytes") {
   }
 }
 
+TEST_CASE("a long text is not repeated in full") {
+  CHECK(error_text(ErrorKind::config, [] { gdr::parse_budget(std::string(5000, '9')); }) ==
+        "GDR-C08 budget: '" + std::string(60, '9') +
+            "...' is no number of bytes; allowed are whole numbers from 1 to 16777216.");
+}
+
 TEST_CASE("what an architecture grants") {
   const gdr::Arch sm_120 = gdr::load_arch("sm_120");
   CHECK(gdr::smem_limit_bytes(gdr::parse_budget("101376"), sm_120) == 101'376);

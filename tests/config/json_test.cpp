@@ -94,7 +94,13 @@ TEST_CASE("size and depth are limited") {
   for (int i = 0; i < 200'000; ++i) objects += "{\"\":";
   CHECK(parse_error(objects) == too_deep);
 
-  // A long token does not make a long message.
+  // A long token or key does not make a long message.
+  const std::string key = "\"" + std::string(100'000, 'k') + "\"";
+  CHECK(parse_error("{" + key + ": 1, " + key + ": 2}").size() < 300);
+  const JsonDocument document = JsonDocument::parse("{" + key + ": 1}", "f.json");
+  CHECK(error_text(ErrorKind::config, [&] { document.root().object().finish(); }).size() < 300);
+  CHECK(error_text(ErrorKind::config, [&] { document.root().object().string(std::string(100'000, 'k')); }).size() <
+        300);
   CHECK(parse_error("\"" + std::string(100'000, 'x')).size() < 300);
 }
 
