@@ -102,7 +102,8 @@ enum class Backend { automatic, cuda, cpu };
 enum class StateLayout { kv, vk };
 
 struct Options {
-  // automatic: cuda for tensors in device memory, cpu for tensors in host memory.
+  // automatic: cpu for tensors in host memory, cuda for tensors in device memory, which are not taken yet.
+  // cuda: takes tensors in host memory and copies them to the device and back.
   Backend backend = Backend::automatic;
   // Order of the last two dimensions of initial_state, final_state, final_state_grad and dh0.
   StateLayout state_layout = StateLayout::kv;
