@@ -123,36 +123,34 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
                                   unshared.waits.size(), unshared.meetings.size()));
 
   const HappensBefore order(ops, num_roles, unshared.waits, unshared.meetings, distance + 1);
-  Placement placement;
+  const Kernel unplaced = kernel;
   for (const Aliasing aliasing : {Aliasing::none, Aliasing::free, Aliasing::matrices, Aliasing::any}) {
     if (aliasing > options.aliasing) break;
+    kernel = unplaced;
     const ConflictGraph conflicts = conflict_graph(kernel, lives, order, aliasing);
-    placement = place_tiles(kernel, conflicts, options.smem_limit_bytes);
+    const Placement placement = place_tiles(kernel, conflicts, options.smem_limit_bytes);
     result.aliasing = aliasing;
+    result.lower_bound_bytes = placement.lower_bound_bytes;
+    result.packing_is_optimal = placement.is_optimal;
+    result.smem_bytes = placement.tiles_end;
     note("conflicts", fmt::format("aliasing {}: {}", to_string(aliasing), count_sharing(kernel, conflicts)));
     note("pack", fmt::format("{} bytes, lower bound {}", placement.tiles_end, placement.lower_bound_bytes));
-    if (placement.tiles_end <= options.smem_limit_bytes) break;
-  }
-  result.lower_bound_bytes = placement.lower_bound_bytes;
-  result.packing_is_optimal = placement.is_optimal;
-  result.smem_bytes = placement.tiles_end;
-  if (placement.tiles_end > options.smem_limit_bytes) {
-    result.reason = too_large(placement.tiles_end, options.smem_limit_bytes);
-    return result;
-  }
+    if (placement.tiles_end > options.smem_limit_bytes) continue;
 
-  const std::vector<Dependence> shared = dependences(kernel, touched, packed_bases(kernel));
-  const Synchronisation needed = order_dependences(ops, num_roles, shared, distance);
-  place_barriers(kernel, needed, shared);
-  result.waits = static_cast<int>(needed.waits.size());
-  result.meetings = static_cast<int>(needed.meetings.size());
-  kernel.barrier_offset_bytes = align_up(placement.tiles_end, kBarrierBytes);
-  kernel.smem_bytes = kernel.barrier_offset_bytes + mbarrier_bytes(kernel);
-  result.smem_bytes = kernel.smem_bytes;
-  note("synchronise", fmt::format("{} dependences; {} waits, {} meetings, {} barriers", shared.size(), result.waits,
-                                  result.meetings, kernel.barriers.size()));
-  result.fits = kernel.smem_bytes <= options.smem_limit_bytes;
-  if (!result.fits) result.reason = too_large(kernel.smem_bytes, options.smem_limit_bytes);
+    const std::vector<Dependence> shared = dependences(kernel, touched, packed_bases(kernel));
+    const Synchronisation needed = order_dependences(ops, num_roles, shared, distance);
+    place_barriers(kernel, needed, shared);
+    result.waits = static_cast<int>(needed.waits.size());
+    result.meetings = static_cast<int>(needed.meetings.size());
+    kernel.barrier_offset_bytes = align_up(placement.tiles_end, kBarrierBytes);
+    kernel.smem_bytes = kernel.barrier_offset_bytes + mbarrier_bytes(kernel);
+    result.smem_bytes = kernel.smem_bytes;
+    note("synchronise", fmt::format("{} dependences; {} waits, {} meetings, {} barriers", shared.size(), result.waits,
+                                    result.meetings, kernel.barriers.size()));
+    result.fits = kernel.smem_bytes <= options.smem_limit_bytes;
+    if (result.fits) return result;
+  }
+  result.reason = too_large(result.smem_bytes, options.smem_limit_bytes);
   return result;
 }
 

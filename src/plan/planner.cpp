@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -66,7 +65,7 @@ class Planner {
       std::optional<Sequence> sequence = try_chunk(strategy, chunk);
       if (sequence && (!best || sequence->predicted_us < best->predicted_us)) best = std::move(sequence);
     }
-    if (!best) refuse();
+    if (!best) refuse(strategy);
     const double chosen = now();
     PlanResult result;
     result.plan = assemble(*best);
@@ -159,39 +158,75 @@ class Planner {
       finished.cost = kernel_cost(plan, finished.kernel, request_.arch, request_.shape);
       tried.predicted_us = finished.cost.predicted_us;
       tried.verdict = Verdict::runner_up;
-    } else {
-      remember_refusal(finished);
+    } else if (!finished.passes.registers.fits) {
+      register_reason_ = fmt::format("{}: {}", finished.label, finished.passes.reason);
     }
     candidates_.push_back(tried);
     return finished;
   }
 
-  // The smallest of the largest kernels: what a user would have to grant.
-  void remember_refusal(const Finished& finished) {
-    if (!finished.passes.registers.fits) {
-      register_reason_ = fmt::format("{}: {}", finished.label, finished.passes.reason);
-      return;
+  // What a kernel needs, at least; `label` is the candidate that needs least.
+  struct Need {
+    int bytes = 0;
+    std::string function, label;
+  };
+
+  // The most that a kernel of this chunk length needs under `limit`, each by its smallest candidate. One that does not
+  // fit reports a bound: that it fits with so much is not said. Nothing if registers suffice for no candidate of a
+  // kernel.
+  std::optional<Need> largest_need(const Strategy& strategy, int chunk, int limit) {
+    const std::vector<TensorSpec> tensors = backward_tensors(strategy.tensors(problem_, chunk));
+    Need largest;
+    for (const KernelSlot& slot : strategy.kernels(problem_, chunk)) {
+      std::optional<Need> smallest;
+      for (const Family& family : slot.families) {
+        if (family.is_fallback && smallest) continue;
+        for (const KernelCandidate& candidate : family.candidates) {
+          Kernel kernel = candidate.build(tensors);
+          kernel.blocks_per_sm = request_.budget.blocks_per_sm;
+          const PassResult passes = run_passes(kernel, request_.arch, {Aliasing::any, limit, {}});
+          if (!passes.registers.fits) break;
+          if (!smallest || passes.smem_bytes < smallest->bytes)
+            smallest = {passes.smem_bytes, slot.function, candidate.label};
+        }
+      }
+      if (slot.families.empty()) has_no_kernel_ = true;
+      if (!smallest) return std::nullopt;
+      if (smallest->bytes > largest.bytes) largest = *smallest;
     }
-    Refusal& refusal = refusals_[finished.kernel.function];
-    if (refusal.bytes == 0 || finished.passes.smem_bytes < refusal.bytes)
-      refusal = {finished.passes.smem_bytes, finished.label};
+    return largest;
   }
 
-  [[noreturn]] void refuse() const {
-    const auto largest = std::max_element(refusals_.begin(), refusals_.end(),
-                                          [](const auto& x, const auto& y) { return x.second.bytes < y.second.bytes; });
+  // The least limit under which the kernels of this chunk length fit: raised to what is asked for until it is enough.
+  std::optional<Need> least_limit(const Strategy& strategy, int chunk) {
+    std::optional<Need> need = largest_need(strategy, chunk, limit_);
+    while (need) {
+      const std::optional<Need> with_it = largest_need(strategy, chunk, need->bytes);
+      if (!with_it || with_it->bytes <= need->bytes) break;
+      need = with_it;
+    }
+    return need;
+  }
+
+  [[noreturn]] void refuse(const Strategy& strategy) {
     const std::string subject = fmt::format("plan {} for {}", request_.strategy, request_.arch.name);
-    if (largest == refusals_.end() && register_reason_.empty())
+    std::optional<Need> least;
+    for (const int chunk : kChunks) {
+      const std::optional<Need> need = least_limit(strategy, chunk);
+      if (need && (!least || need->bytes < least->bytes)) least = need;
+    }
+    if (least)
+      fail(
+          ErrorKind::unsupported, "GDR-P03",
+          "{}: {} needs at least {} B of shared memory, budget {} grants {} B per block: {} B too many (smallest: {}). "
+          "Raise the budget; {} allows up to {} B",
+          subject, least->function, least->bytes, request_.budget.name, limit_, least->bytes - limit_, least->label,
+          request_.arch.name, request_.arch.smem_per_block_optin_bytes);
+    if (has_no_kernel_ && register_reason_.empty())
       fail(ErrorKind::unsupported, "GDR-P04", "{}: there is no kernel for head dims {} x {} and {} v-heads a k-head",
            subject, problem_.head_dim_k, problem_.head_dim_v, problem_.group);
-    if (largest == refusals_.end())
-      fail(ErrorKind::unsupported, "GDR-P02", "{}: no candidate's registers suffice; the last tried was {}", subject,
-           register_reason_);
-    fail(ErrorKind::unsupported, "GDR-P03",
-         "{}: {} needs at least {} B of shared memory, budget {} grants {} B per block: {} B too many (smallest: {}). "
-         "Raise the budget; {} allows up to {} B",
-         subject, largest->first, largest->second.bytes, request_.budget.name, limit_, largest->second.bytes - limit_,
-         largest->second.label, request_.arch.name, request_.arch.smem_per_block_optin_bytes);
+    fail(ErrorKind::unsupported, "GDR-P02", "{}: no candidate's registers suffice; the last tried was {}", subject,
+         register_reason_);
   }
 
   Plan assemble(const Sequence& sequence) const {
@@ -281,18 +316,13 @@ class Planner {
     }
   }
 
-  struct Refusal {
-    int bytes = 0;
-    std::string label;
-  };
-
   const PlanRequest& request_;
   const Problem problem_;
   const int limit_;
   std::vector<CandidateFacts> candidates_;
   std::vector<PassFacts> passes_;
-  std::map<std::string, Refusal> refusals_;
   std::string register_reason_;
+  bool has_no_kernel_ = false;
 };
 
 }  // namespace

@@ -130,11 +130,30 @@ TEST_CASE("what cannot be planned is refused with the exact reason") {
         "3 GDR-P02 plan fused for sm_80: no candidate's registers suffice; the last tried was fused "));
     CHECK(text.ends_with("512 threads get 32"));
   }
-  SUBCASE("shared memory") {
-    const std::string text = refusal(request({.budget_bytes = 16'384}));
+  SUBCASE("no kernel") {
+    PlanRequest asked = request({});
+    asked.shape.head_dim_k = 24;
+    const std::string text = refusal(asked);
     CAPTURE(text);
-    CHECK(text.starts_with("3 GDR-P03 plan fused for sm_120: bwd_fused needs at least "));
-    CHECK(text.find("budget 16384_bytes grants 16384 B per block: ") != std::string::npos);
+    CHECK(text.starts_with("3 GDR-P04 plan fused for sm_120: there is no kernel for head dims 24 x 128"));
+  }
+  // The bytes that a refusal asks for are enough, and one less is not.
+  SUBCASE("shared memory") {
+    for (const char* strategy : {"fused", "chunk_parallel"}) {
+      CAPTURE(std::string(strategy));
+      const std::string text = refusal(request({.budget_bytes = 16'384, .strategy = strategy}));
+      CAPTURE(text);
+      const std::string asks = "needs at least ";
+      REQUIRE(text.find(asks) != std::string::npos);
+      const int bytes = std::stoi(text.substr(text.find(asks) + asks.size()));
+      CHECK(text.starts_with(fmt::format("3 GDR-P03 plan {} for sm_120: ", strategy)));
+      CHECK(text.find(fmt::format("budget 16384_bytes grants 16384 B per block: {} B too many", bytes - 16'384)) !=
+            std::string::npos);
+      CHECK(refusal(request({.budget_bytes = bytes, .strategy = strategy})) == "planned");
+      const std::string one_less = refusal(request({.budget_bytes = bytes - 1, .strategy = strategy}));
+      CHECK(one_less.find(fmt::format("{}{} B", asks, bytes)) != std::string::npos);
+      CHECK(one_less.find(": 1 B too many") != std::string::npos);
+    }
   }
 }
 
