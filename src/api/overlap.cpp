@@ -10,11 +10,11 @@
 namespace gdr {
 namespace {
 
-using DimSpan = std::span<const Footprint::Dim>;
+using DimSpan = std::span<const ByteFootprint::Dim>;
 
 std::int64_t extent(DimSpan dims, std::int64_t elem_bytes) {
   std::int64_t result = elem_bytes;
-  for (const Footprint::Dim& dim : dims) result += (dim.count - 1) * dim.stride_bytes;
+  for (const ByteFootprint::Dim& dim : dims) result += (dim.count - 1) * dim.stride_bytes;
   return result;
 }
 
@@ -43,10 +43,10 @@ bool may_share(const Part& a, const Part& b, std::int64_t distance) {
 
 }  // namespace
 
-std::int64_t Footprint::extent_bytes() const { return is_empty ? 0 : extent(dims, elem_bytes); }
+std::int64_t ByteFootprint::extent_bytes() const { return is_empty ? 0 : extent(dims, elem_bytes); }
 
-Footprint footprint_of(const Tensor& tensor) {
-  Footprint result;
+ByteFootprint footprint_of(const Tensor& tensor) {
+  ByteFootprint result;
   result.elem_bytes = static_cast<std::int64_t>(size_bytes(tensor.dtype));
   std::int64_t first = 0;  // byte offset of the lowest element
   std::int64_t contiguous = 1;
@@ -60,12 +60,12 @@ Footprint footprint_of(const Tensor& tensor) {
     result.dims.push_back({count, std::abs(stride)});
   }
   std::sort(result.dims.begin(), result.dims.end(),
-            [](const Footprint::Dim& x, const Footprint::Dim& y) { return x.stride_bytes > y.stride_bytes; });
+            [](const ByteFootprint::Dim& x, const ByteFootprint::Dim& y) { return x.stride_bytes > y.stride_bytes; });
   result.base = reinterpret_cast<std::uintptr_t>(tensor.data) + static_cast<std::uintptr_t>(first);
   return result;
 }
 
-bool is_nested(const Footprint& footprint) {
+bool is_nested(const ByteFootprint& footprint) {
   if (footprint.is_empty) return true;
   const DimSpan dims(footprint.dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
@@ -73,7 +73,7 @@ bool is_nested(const Footprint& footprint) {
   return true;
 }
 
-bool may_share_memory(const Footprint& a, const Footprint& b) {
+bool may_share_memory(const ByteFootprint& a, const ByteFootprint& b) {
   if (a.is_empty || b.is_empty) return false;
   return may_share({a.dims, a.elem_bytes}, {b.dims, b.elem_bytes}, static_cast<std::int64_t>(b.base - a.base));
 }

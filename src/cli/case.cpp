@@ -24,7 +24,8 @@ constexpr std::array<Choice<StateLayout>, 2> kLayouts = {{{"kv", StateLayout::kv
 std::string text(const Dims& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
 
 // cu_seqlens as both case.json and cu_seqlens.npy have it.
-void check_cu_seqlens(const std::filesystem::path& path, const HostTensor& tensor, const std::vector<JsonValue>& list) {
+void check_cu_seqlens(const std::filesystem::path& path, const OwnedTensor& tensor,
+                      const std::vector<JsonValue>& list) {
   if (tensor.dtype() != DType::i32 && tensor.dtype() != DType::i64)
     fail(ErrorKind::config, "GDR-R02", "{}: dtype {}; expected i32 or i64.", path.string(), to_string(tensor.dtype()));
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -93,9 +94,9 @@ class CaseReader {
     case_.layout = reader.choice("layout", kLayouts);
   }
 
-  HostTensor read_checked(const std::string& file, const std::string& name, bool is_floating) const {
+  OwnedTensor read_checked(const std::string& file, const std::string& name, bool is_floating) const {
     const std::filesystem::path path = folder_ / (file + ".npy");
-    HostTensor tensor = read_npy(path);
+    OwnedTensor tensor = read_npy(path);
     const Dims expected = case_.shape_of(name);
     if (!std::equal(tensor.shape().begin(), tensor.shape().end(), expected.begin(), expected.end()))
       fail(ErrorKind::config, "GDR-R02", "{}: shape {}; the sizes in case.json make it {}.", path.string(),

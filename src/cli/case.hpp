@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/host_tensor.hpp"
+#include "cli/owned_tensor.hpp"
 #include "gdr/gdr.hpp"
 
 namespace gdr {
@@ -20,9 +20,9 @@ struct Case {
   double scale = 1;
   StateLayout layout = StateLayout::kv;
   // As read: q, k, v, g, beta and where they belong to the case h0, cu_seqlens, and for bwd do, dht.
-  std::map<std::string, HostTensor> inputs;
+  std::map<std::string, OwnedTensor> inputs;
   // The outputs of this direction that the folder holds, by their names without "out_".
-  std::map<std::string, HostTensor> expected;
+  std::map<std::string, OwnedTensor> expected;
 
   // Shape of a tensor by its name in the folder (q, dq, h0, final_state ...).
   Dims shape_of(const std::string& name) const;

@@ -18,7 +18,7 @@ bool is_wide(const std::string& name) {
          name == "dh0" || name == "final_state";
 }
 
-bool holds_only_bf16(const HostTensor& tensor) { return relative_l2(tensor.cast(DType::bf16), tensor, 0) == 0; }
+bool holds_only_bf16(const OwnedTensor& tensor) { return relative_l2(tensor.cast(DType::bf16), tensor, 0) == 0; }
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Outputs Job::make_outputs(bool is_truth) const {
   Outputs outputs;
   for (const std::string& name : output_names(direction_)) {
     const DType dtype = is_truth ? DType::fp64 : is_wide(name) ? aux_dtype(dtype_) : dtype_;
-    outputs[name] = HostTensor(dtype, case_.shape_of(name));
+    outputs[name] = OwnedTensor(dtype, case_.shape_of(name));
     outputs[name].poison();
   }
   return outputs;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/case.hpp"
-#include "cli/host_tensor.hpp"
+#include "cli/owned_tensor.hpp"
 #include "gdr/gdr.hpp"
 
 namespace gdr {
@@ -22,7 +22,7 @@ double error_limit(DType dtype);
 // normal number; for bf16 and fp32, 1e-30 (states that have decayed by e^-100 are beyond both); 0 for fp64.
 double least_rms(DType dtype);
 
-using Outputs = std::map<std::string, HostTensor>;
+using Outputs = std::map<std::string, OwnedTensor>;
 
 class Job {
  public:

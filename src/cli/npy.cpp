@@ -149,7 +149,7 @@ std::string header_text(std::string_view type, const Dims& shape) {
 
 }  // namespace
 
-HostTensor read_npy(const std::filesystem::path& path) {
+OwnedTensor read_npy(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) reject(path, fmt::format("cannot be read ({}).", std::strerror(errno)));
   const std::streamoff file_bytes = file.tellg();
@@ -185,13 +185,13 @@ HostTensor read_npy(const std::filesystem::path& path) {
                              found < expected ? "is truncated" : "has bytes too many",
                              fmt::join(header.shape.begin(), header.shape.end(), ", "), to_string(header.dtype),
                              expected, found));
-  HostTensor tensor(header.dtype, header.shape);
+  OwnedTensor tensor(header.dtype, header.shape);
   file.read(reinterpret_cast<char*>(tensor.data()), expected);
   if (!file) reject(path, "became shorter while it was read.");
   return tensor;
 }
 
-void write_npy(const std::filesystem::path& path, const HostTensor& tensor) {
+void write_npy(const std::filesystem::path& path, const OwnedTensor& tensor) {
   if (tensor.dtype() == DType::bf16) return write_npy(path, tensor.cast(DType::fp32));
   std::string_view type;
   for (const auto& [text, dtype] : kTypes)

@@ -5,14 +5,14 @@
 
 #include <filesystem>
 
-#include "cli/host_tensor.hpp"
+#include "cli/owned_tensor.hpp"
 
 namespace gdr {
 
-HostTensor read_npy(const std::filesystem::path& path);
+OwnedTensor read_npy(const std::filesystem::path& path);
 
 // Writes the tensor, whole or not at all (write_file). bf16, which NumPy does not have, is written as float32. Throws a
 // config Error (GDR-L01) with the reason if it cannot be written.
-void write_npy(const std::filesystem::path& path, const HostTensor& tensor);
+void write_npy(const std::filesystem::path& path, const OwnedTensor& tensor);
 
 }  // namespace gdr

@@ -113,7 +113,7 @@ void print_table(std::ostream& out, const RunRequest& request, const Case& from,
   out << fmt::format("{:<12} {:<6} {:<24} {:>10}{}\n", "tensor", "dtype", "shape", "norm",
                      is_checked ? fmt::format(" {:>10} {:>10} {:>10}", "error", "to file", "limit") : "");
   for (const std::string& name : output_names(request.direction)) {
-    const HostTensor& tensor = report.outputs.at(name);
+    const OwnedTensor& tensor = report.outputs.at(name);
     std::string columns;
     if (is_checked) {
       const Comparison& comparison = report.comparisons.at(name);

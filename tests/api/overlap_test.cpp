@@ -51,7 +51,7 @@ TEST_CASE("overlap: never misses a shared byte, and is exact for parts of one te
     bool a_twice = false, b_twice = false, shared = false;
     const auto a_bytes = bytes_of(a, a_twice);
     for (const auto byte : bytes_of(b, b_twice)) shared |= a_bytes.count(byte) > 0;
-    const Footprint fa = footprint_of(a), fb = footprint_of(b);
+    const ByteFootprint fa = footprint_of(a), fb = footprint_of(b);
     if (is_nested(fa)) CHECK(!a_twice);
     const bool answer = may_share_memory(fa, fb);
     CHECK(answer == may_share_memory(fb, fa));

@@ -58,21 +58,21 @@ TEST_CASE("npy: what is written is read again") {
     for (const Dims& shape : {Dims{3, 1, 5}, Dims{4}, Dims{0, 7}}) {
       CAPTURE(to_string(dtype));
       CAPTURE(shape.size());
-      HostTensor tensor(dtype, shape);
+      OwnedTensor tensor(dtype, shape);
       for (std::size_t i = 0; i < tensor.num_bytes(); ++i) tensor.data()[i] = static_cast<std::byte>(i * 7);
       write_npy(folder.path / "x.npy", tensor);
-      const HostTensor again = read_npy(folder.path / "x.npy");
+      const OwnedTensor again = read_npy(folder.path / "x.npy");
       CHECK(again.dtype() == dtype);
       CHECK(std::equal(again.shape().begin(), again.shape().end(), shape.begin(), shape.end()));
       CHECK(std::equal(again.data(), again.data() + again.num_bytes(), tensor.data(),
                        tensor.data() + tensor.num_bytes()));
     }
   // bf16 becomes float32 of the same values.
-  HostTensor narrow(DType::bf16, {2});
+  OwnedTensor narrow(DType::bf16, {2});
   const std::uint16_t bits[] = {bf16_from_float(1.5f), bf16_from_float(-0.0078125f)};
   std::memcpy(narrow.data(), bits, sizeof(bits));
   write_npy(folder.path / "b.npy", narrow);
-  const HostTensor wide = read_npy(folder.path / "b.npy");
+  const OwnedTensor wide = read_npy(folder.path / "b.npy");
   CHECK(wide.dtype() == DType::fp32);
   CHECK(norm(wide) == doctest::Approx(std::sqrt(1.5 * 1.5 + 0.0078125 * 0.0078125)));
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);  // nothing left beside them
@@ -80,7 +80,7 @@ TEST_CASE("npy: what is written is read again") {
 
 TEST_CASE("npy: the header is that of NumPy, byte for byte") {
   const Folder folder;
-  write_npy(folder.path / "x.npy", HostTensor(DType::fp64, {5}));
+  write_npy(folder.path / "x.npy", OwnedTensor(DType::fp64, {5}));
   const std::string dict = "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }";
   CHECK(bytes_of(folder.path / "x.npy") ==
         file_with(dict + std::string(128 - 11 - dict.size(), ' '), std::string(40, '\0')));
@@ -95,7 +95,7 @@ TEST_CASE("npy: other spellings of the same header are read") {
     for (const char major : {'\1', '\2'}) {
       CAPTURE(dict);
       std::ofstream(folder.path / "x.npy", std::ios::binary) << file_with(dict, data, major);
-      const HostTensor tensor = read_npy(folder.path / "x.npy");
+      const OwnedTensor tensor = read_npy(folder.path / "x.npy");
       CHECK(tensor.num_elems() == 6);
       CHECK(tensor.shape()[1] == 3);
     }
@@ -167,7 +167,7 @@ TEST_CASE("npy: whatever the bytes, the outcome is a tensor or an Error") {
       bad[position] = byte;
       std::ofstream(path, std::ios::binary) << bad;
       try {
-        const HostTensor tensor = read_npy(path);
+        const OwnedTensor tensor = read_npy(path);
         CHECK(tensor.num_bytes() == 24);
       } catch (const Error& error) {
         CHECK(error.kind() == ErrorKind::config);

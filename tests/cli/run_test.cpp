@@ -33,7 +33,7 @@ struct CaseFolder {
     std::mt19937 generator(3);
     std::normal_distribution<float> normal;
     const auto write = [&](const std::string& name, const Dims& shape, auto&& draw) {
-      HostTensor tensor(DType::fp32, shape);
+      OwnedTensor tensor(DType::fp32, shape);
       for (std::int64_t i = 0; i < tensor.num_elems(); ++i) {
         const float value = draw(normal(generator));
         std::memcpy(tensor.data() + i * 4, &value, 4);
@@ -46,7 +46,7 @@ struct CaseFolder {
     for (const char* name : {"h0", "dht"}) write(name, {N, Hv, K, V}, plain);
     write("g", {1, T, Hv}, [](float x) { return -0.02f * std::abs(x); });
     write("beta", {1, T, Hv}, [](float x) { return 1 / (1 + std::exp(x)); });
-    HostTensor cu(DType::i32, {N + 1});
+    OwnedTensor cu(DType::i32, {N + 1});
     const std::int32_t values[] = {0, 33, T};
     std::memcpy(cu.data(), values, sizeof(values));
     write_npy(path / "cu_seqlens.npy", cu);
@@ -124,7 +124,7 @@ TEST_CASE("run: every dtype and direction passes its check, and the files hold w
         const auto& error = entry.value();
         CAPTURE(name);
         CHECK(error.get<double>() <= limit);
-        const HostTensor tensor = read_npy(folder.path / "made" / "here" / (name + ".npy"));
+        const OwnedTensor tensor = read_npy(folder.path / "made" / "here" / (name + ".npy"));
         CHECK(norm(tensor) == doctest::Approx(report.at("tensors").at(name).at("norm").get<double>()));
         const bool is_narrow = name == "o" || name == "dq" || name == "dk" || name == "dv";
         const DType stored = type == "fp64" ? DType::fp64 : type == "fp16" && is_narrow ? DType::fp16 : DType::fp32;
@@ -162,7 +162,7 @@ TEST_CASE("run: an expected file that differs fails the check with exit code 6")
   const CaseFolder folder;
   const std::string input = folder.path.string();
   REQUIRE(gdrjit({"run", "bwd", "--input", input, "--output", input, "--dtype", "fp64"}).exit_code == 0);
-  HostTensor dg = read_npy(folder.path / "dg.npy");
+  OwnedTensor dg = read_npy(folder.path / "dg.npy");
   write_npy(folder.path / "out_dg.npy", dg);
   const Outcome good = gdrjit({"run", "bwd", "--input", input, "--check", "--format", "json"});
   CHECK(good.exit_code == 0);
@@ -246,7 +246,7 @@ TEST_CASE("run: wrong usage and wrong folders") {
        "GDR-R02 DIR/case.json: N is 2; without cu_seqlens every one of the B = 1 batch entries is a sequence."},
       {"integers",
        [](CaseFolder& f) {
-         write_npy(f.path / "g.npy", HostTensor(DType::i32, {1, 40, 2}));
+         write_npy(f.path / "g.npy", OwnedTensor(DType::i32, {1, 40, 2}));
        },
        {},
        2,
@@ -256,7 +256,7 @@ TEST_CASE("run: wrong usage and wrong folders") {
          f.json["Hk"] = 3;
          f.save();
          for (const char* name : {"q", "k"})
-           write_npy(f.path / (std::string(name) + ".npy"), HostTensor(DType::fp32, {1, 40, 3, 8}));
+           write_npy(f.path / (std::string(name) + ".npy"), OwnedTensor(DType::fp32, {1, 40, 3, 8}));
        },
        {},
        2,

@@ -9,10 +9,10 @@
 
 namespace gdr {
 
-class HostTensor {
+class OwnedTensor {
  public:
-  HostTensor() = default;
-  HostTensor(DType dtype, const Dims& shape);
+  OwnedTensor() = default;
+  OwnedTensor(DType dtype, const Dims& shape);
 
   DType dtype() const { return dtype_; }
   const Dims& shape() const { return shape_; }
@@ -23,7 +23,7 @@ class HostTensor {
   Tensor tensor() { return {bytes_.data(), dtype_, shape_, {}, {}}; }
 
   // The same numbers, each rounded once, in another floating dtype.
-  HostTensor cast(DType dtype) const;
+  OwnedTensor cast(DType dtype) const;
   // All bits set: NaN in every floating dtype. For outputs, so that what is not written is seen.
   void poison();
 
@@ -35,10 +35,10 @@ class HostTensor {
 };
 
 // sqrt of the sum of squares.
-double norm(const HostTensor& a);
+double norm(const OwnedTensor& a);
 
 // |a - b| / max(|b|, least_rms * sqrt(elements)); |a - b| where that is 0; infinite if an element of `a` is not finite.
 // Both are floating tensors with as many elements.
-double relative_l2(const HostTensor& a, const HostTensor& b, double least_rms);
+double relative_l2(const OwnedTensor& a, const OwnedTensor& b, double least_rms);
 
 }  // namespace gdr

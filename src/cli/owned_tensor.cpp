@@ -1,4 +1,4 @@
-#include "cli/host_tensor.hpp"
+#include "cli/owned_tensor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ constexpr std::int64_t kPiece = 1024;  // elements converted at a time
 using Piece = std::array<double, kPiece>;
 
 // Elements [first, first + count) as float64.
-void read(const HostTensor& tensor, std::int64_t first, std::int64_t count, Piece& out) {
+void read(const OwnedTensor& tensor, std::int64_t first, std::int64_t count, Piece& out) {
   const cpu::View view{const_cast<std::byte*>(tensor.data()), tensor.dtype(), {0, 0, 0, 1}, true};
   cpu::read_block(view, {{0, 0, 0, first}, 2, 1, count}, out.data());
 }
@@ -28,14 +28,14 @@ void for_pieces(std::int64_t elems, Body&& body) {
 
 }  // namespace
 
-HostTensor::HostTensor(DType dtype, const Dims& shape) : dtype_(dtype), shape_(shape), num_elems_(1) {
+OwnedTensor::OwnedTensor(DType dtype, const Dims& shape) : dtype_(dtype), shape_(shape), num_elems_(1) {
   for (const std::int64_t size : shape) num_elems_ *= size;
   bytes_.resize(static_cast<std::size_t>(num_elems_) * size_bytes(dtype));
 }
 
-HostTensor HostTensor::cast(DType dtype) const {
+OwnedTensor OwnedTensor::cast(DType dtype) const {
   if (dtype == dtype_) return *this;
-  HostTensor result(dtype, shape_);
+  OwnedTensor result(dtype, shape_);
   const cpu::View view{result.data(), dtype, {0, 0, 0, 1}, true};
   Piece piece;
   for_pieces(num_elems_, [&](std::int64_t first, std::int64_t count) {
@@ -45,9 +45,9 @@ HostTensor HostTensor::cast(DType dtype) const {
   return result;
 }
 
-void HostTensor::poison() { std::fill(bytes_.begin(), bytes_.end(), std::byte{0xff}); }
+void OwnedTensor::poison() { std::fill(bytes_.begin(), bytes_.end(), std::byte{0xff}); }
 
-double norm(const HostTensor& a) {
+double norm(const OwnedTensor& a) {
   double sum = 0;
   Piece piece;
   for_pieces(a.num_elems(), [&](std::int64_t first, std::int64_t count) {
@@ -58,7 +58,7 @@ double norm(const HostTensor& a) {
   return std::sqrt(sum);
 }
 
-double relative_l2(const HostTensor& a, const HostTensor& b, double least_rms) {
+double relative_l2(const OwnedTensor& a, const OwnedTensor& b, double least_rms) {
   internal_check(a.num_elems() == b.num_elems(), "relative_l2 of tensors of different sizes");
   double difference = 0, squares = 0;
   bool is_finite = true;
