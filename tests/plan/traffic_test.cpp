@@ -47,7 +47,9 @@ TEST_CASE("traffic of the fused plan: h once a chunk and head, inputs once a hea
                                                      {"dg", {0, tokens * heads * 4}},
                                                      {"dbeta", {0, tokens * heads * 4}},
                                                      {"dh0", {0, sequences * heads * state * 4}}};
-    for (const auto& [name, traffic] : expected) {
+    for (const auto& row : expected) {  // clang 14 captures no structured bindings
+      const std::string& name = row.first;
+      const Traffic& traffic = row.second;
       CAPTURE(name);
       REQUIRE(fused.traffic.contains(name));
       CHECK(fused.traffic.at(name).read_bytes == traffic.read_bytes);
