@@ -85,21 +85,9 @@ class KernelWriter {
     return text + fmt::format("static_assert({} <= kSmemBytes, \"tiles and barriers\");\n", byte);
   }
 
-  std::vector<std::string> tensor_names() const {
-    std::vector<std::string> names;
-    for (const TensorSpec& tensor : plan_.tensors) {
-      const auto uses = [&](const Op& op) {
-        return std::any_of(op.operands.begin(), op.operands.end(),
-                           [&](const Operand& o) { return o.is_tensor && o.name == tensor.name; });
-      };
-      if (std::any_of(kernel_.ops.begin(), kernel_.ops.end(), uses)) names.push_back(tensor.name);
-    }
-    return names;
-  }
-
   std::string arguments() const {
     std::string text;
-    for (const std::string& name : tensor_names()) text += fmt::format("  TensorArg t_{};\n", name);
+    for (const TensorSpec* tensor : plan_.tensors_of(kernel_)) text += fmt::format("  TensorArg t_{};\n", tensor->name);
     return text;
   }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -113,7 +112,7 @@ class HostCall {
                                               static_cast<std::size_t>(elements) * size_bytes(tensor.dtype))
                                  .first->second;
       if (tensor.kind == TensorKind::input) {
-        const std::vector<std::byte> bytes = packed(tensor, binding->second);
+        const std::vector<std::byte> bytes = packed(tensor, binding->second, buffer.bytes());
         buffer.upload(bytes.data());
       }
       places[tensor.name] = dense_place(tensor, sizes_, buffer.pointer());
@@ -126,67 +125,41 @@ class HostCall {
   }
 
  private:
-  // Calls body(block of the caller's tensor, first element of the packed one, elements) for whole rows of heads.
-  template <typename Body>
-  void for_blocks(const TensorSpec& tensor, const Binding& binding, const Body& body) const {
+  // The dense copy of a tensor in its own element type, as a view that is addressed like the caller's.
+  cpu::View staging(const TensorSpec& tensor, const Binding& binding, std::byte* bytes) const {
+    const TensorPlace dense = dense_place(tensor, sizes_, 0);
+    cpu::View view{bytes, tensor.dtype, {}, true};
+    if (binding.is_token)
+      view.strides = {dense.item_stride, dense.row_stride, dense.head_stride, 1};
+    else
+      view.strides = {dense.item_stride, dense.head_stride, dense.row_stride, 1};
+    return view;
+  }
+
+  // Copies all of a tensor, head by head, converted on the way.
+  void copy(const TensorSpec& tensor, const Binding& binding, const cpu::View& from, const cpu::View& to) const {
     const std::int64_t heads = tensor.heads == HeadAxis::k_head ? sizes_.k_heads : sizes_.v_heads;
+    const std::int64_t rows = binding.is_token ? sizes_.tokens : tensor.rows;
+    std::vector<float> values(static_cast<std::size_t>(rows * tensor.cols));
     for (std::int64_t item = 0; item < sizes_.sequences; ++item)
       for (std::int64_t head = 0; head < heads; ++head) {
-        if (!binding.is_token) {
-          body(cpu::state_rows(item, head, tensor.rows, tensor.cols), (item * heads + head) * tensor.rows * tensor.cols,
-               tensor.rows * tensor.cols);
-          continue;
-        }
-        for (std::int64_t token = 0; token < sizes_.tokens; ++token)
-          body(cpu::token_rows(item, token, head, 1, tensor.cols),
-               ((item * sizes_.tokens + token) * heads + head) * tensor.cols, tensor.cols);
+        const cpu::Block block = binding.is_token ? cpu::token_rows(item, 0, head, rows, tensor.cols)
+                                                  : cpu::state_rows(item, head, rows, tensor.cols);
+        cpu::read_block(from, block, values.data());
+        cpu::write_block(to, block, values.data());
       }
   }
 
-  std::vector<std::byte> packed(const TensorSpec& tensor, const Binding& binding) const {
-    const std::size_t bytes = size_bytes(tensor.dtype);
-    std::vector<std::byte> result(static_cast<std::size_t>(num_elements(tensor, sizes_, program_.plan().chunk)) *
-                                  bytes);
-    std::vector<float> values;
-    for_blocks(tensor, binding, [&](const cpu::Block& block, std::int64_t at, std::int64_t count) {
-      values.resize(static_cast<std::size_t>(count));
-      cpu::read_block(*binding.view, block, values.data());
-      for (std::size_t i = 0; i < values.size(); ++i)
-        store(tensor.dtype, values[i], result.data() + (static_cast<std::size_t>(at) + i) * bytes);
-    });
-    return result;
+  std::vector<std::byte> packed(const TensorSpec& tensor, const Binding& binding, std::size_t num_bytes) const {
+    std::vector<std::byte> bytes(num_bytes);
+    copy(tensor, binding, *binding.view, staging(tensor, binding, bytes.data()));
+    return bytes;
   }
 
   void unpack(const TensorSpec& tensor, const Binding& binding, const DeviceBuffer& buffer) const {
     std::vector<std::byte> bytes(buffer.bytes());
     buffer.download(bytes.data());
-    const std::size_t size = size_bytes(tensor.dtype);
-    std::vector<float> values;
-    for_blocks(tensor, binding, [&](const cpu::Block& block, std::int64_t at, std::int64_t count) {
-      values.resize(static_cast<std::size_t>(count));
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = load(tensor.dtype, bytes.data() + (static_cast<std::size_t>(at) + i) * size);
-      cpu::write_block(*binding.view, block, values.data());
-    });
-  }
-
-  static void store(DType dtype, float value, std::byte* at) {
-    if (dtype == DType::fp32) {
-      std::memcpy(at, &value, sizeof value);
-    } else {
-      const std::uint16_t bits = dtype == DType::bf16 ? bf16_from_float(value) : fp16_from_float(value);
-      std::memcpy(at, &bits, sizeof bits);
-    }
-  }
-  static float load(DType dtype, const std::byte* at) {
-    if (dtype == DType::fp32) {
-      float value = 0;
-      std::memcpy(&value, at, sizeof value);
-      return value;
-    }
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, at, sizeof bits);
-    return dtype == DType::bf16 ? float_from_bf16(bits) : float_from_fp16(bits);
+    copy(tensor, binding, staging(tensor, binding, bytes.data()), *binding.view);
   }
 
   const GpuProgram& program_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstring>
 #include <future>
 
@@ -45,13 +44,6 @@ class ArgumentBytes {
   std::vector<std::byte> bytes_;
 };
 
-bool uses(const Kernel& kernel, const std::string& tensor) {
-  return std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](const Op& op) {
-    return std::any_of(op.operands.begin(), op.operands.end(),
-                       [&](const Operand& o) { return o.is_tensor && o.name == tensor; });
-  });
-}
-
 }  // namespace
 
 TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, DevicePointer data) {
@@ -87,9 +79,8 @@ GpuProgram::GpuProgram(Plan plan, const Arch& device_arch, const Nvrtc& nvrtc, s
   for (const Kernel& kernel : plan_.kernels)
     running.push_back(std::async(std::launch::async,
                                  [&] { return nvrtc.compile(emit_kernel(plan_, kernel), kernel.name, *target); }));
-  for (std::future<CompiledKernel>& result : running) compiled_.push_back(result.get());
   for (std::size_t i = 0; i < plan_.kernels.size(); ++i)
-    loaded_.emplace_back(driver, ordinal, compiled_[i].cubin, plan_.kernels[i].name, plan_.kernels[i].smem_bytes);
+    loaded_.emplace_back(driver, ordinal, running[i].get().cubin, plan_.kernels[i].name, plan_.kernels[i].smem_bytes);
 }
 
 void GpuProgram::launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
@@ -101,9 +92,8 @@ void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
                                const std::map<std::string, TensorPlace>& places, StreamHandle stream) const {
   const Kernel& kernel = plan_.kernels[index];
   ArgumentBytes arguments;
-  for (const TensorSpec& tensor : plan_.tensors) {
-    if (!uses(kernel, tensor.name)) continue;
-    const auto place = places.find(tensor.name);
+  for (const TensorSpec* tensor : plan_.tensors_of(kernel)) {
+    const auto place = places.find(tensor->name);
     arguments.add(place == places.end() ? TensorPlace{} : place->second);
   }
   arguments.add(sizes.tokens);
@@ -112,24 +102,8 @@ void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
   arguments.add(sizes.v_heads);
   arguments.add(sizes.scale);
 
-  std::int64_t blocks = 1;
-  for (const GridAxis axis : kernel.grid) switch (axis) {
-      case GridAxis::sequence:
-        blocks *= sizes.sequences;
-        break;
-      case GridAxis::v_head:
-        blocks *= sizes.v_heads;
-        break;
-      case GridAxis::k_head:
-        blocks *= sizes.k_heads;
-        break;
-      case GridAxis::chunk:
-        blocks *= sizes.sequences * chunks_of(sizes.tokens, plan_.chunk);
-        break;
-      case GridAxis::v_slice:
-        blocks *= plan_.problem.head_dim_v / kernel.v_slice_cols;
-        break;
-    }
+  const std::int64_t blocks = plan_.num_blocks(
+      kernel, {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan_.chunk), sizes.k_heads, sizes.v_heads});
   constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
   if (blocks > kMostBlocks)
     fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, blocks, kMostBlocks);

@@ -44,18 +44,14 @@ class GpuProgram {
   GpuProgram(Plan plan, const Arch& device_arch, const Nvrtc& nvrtc, std::shared_ptr<const Driver> driver, int ordinal);
 
   const Plan& plan() const { return plan_; }
-  // Kernels in launch order, as compiled.
-  const std::vector<CompiledKernel>& compiled() const { return compiled_; }
-
   // Enqueues all kernels on the stream. `places` holds every tensor of the plan that is there.
   void launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places, StreamHandle stream) const;
-  // The same for one kernel, by its place in the plan.
+
+ private:
   void launch_kernel(std::size_t index, const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
                      StreamHandle stream) const;
 
- private:
   Plan plan_;
-  std::vector<CompiledKernel> compiled_;
   std::vector<LoadedKernel> loaded_;
 };
 

@@ -223,23 +223,8 @@ struct Work {
 Work work_of(const Plan& plan, const Kernel& kernel, const Shape& shape) {
   Work work;
   const std::int64_t per_sequence = (shape.tokens / shape.sequences + plan.chunk - 1) / plan.chunk;
-  for (const GridAxis axis : kernel.grid) switch (axis) {
-      case GridAxis::sequence:
-        work.blocks *= shape.sequences;
-        break;
-      case GridAxis::v_head:
-        work.blocks *= shape.v_heads;
-        break;
-      case GridAxis::k_head:
-        work.blocks *= shape.k_heads;
-        break;
-      case GridAxis::chunk:
-        work.blocks *= per_sequence;
-        break;
-      case GridAxis::v_slice:
-        work.blocks *= shape.head_dim_v / kernel.v_slice_cols;
-        break;
-    }
+  work.blocks =
+      plan.num_blocks(kernel, {shape.sequences, shape.sequences * per_sequence, shape.k_heads, shape.v_heads});
   if (kernel.loop != LoopKind::once) work.iterations = per_sequence;
   return work;
 }

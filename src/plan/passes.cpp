@@ -140,13 +140,11 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
     const std::vector<Dependence> shared = dependences(kernel, touched, packed_bases(kernel));
     const Synchronisation needed = order_dependences(ops, num_roles, shared, distance);
     place_barriers(kernel, needed, shared);
-    result.waits = static_cast<int>(needed.waits.size());
-    result.meetings = static_cast<int>(needed.meetings.size());
     kernel.barrier_offset_bytes = align_up(placement.tiles_end, kBarrierBytes);
     kernel.smem_bytes = kernel.barrier_offset_bytes + mbarrier_bytes(kernel);
     result.smem_bytes = kernel.smem_bytes;
-    note("synchronise", fmt::format("{} dependences; {} waits, {} meetings, {} barriers", shared.size(), result.waits,
-                                    result.meetings, kernel.barriers.size()));
+    note("synchronise", fmt::format("{} dependences; {} waits, {} meetings, {} barriers", shared.size(),
+                                    needed.waits.size(), needed.meetings.size(), kernel.barriers.size()));
     result.fits = kernel.smem_bytes <= options.smem_limit_bytes;
     if (result.fits) return result;
   }

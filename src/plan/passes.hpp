@@ -33,8 +33,6 @@ struct PassResult {
   int smem_bytes = 0;
   int lower_bound_bytes = 0;  // tiles alone
   bool packing_is_optimal = false;
-  int waits = 0;  // per iteration, of all roles
-  int meetings = 0;
   RegisterAllocation registers;
   std::vector<PassNote> notes;
 };

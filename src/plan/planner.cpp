@@ -123,28 +123,42 @@ class Planner {
 
   std::optional<Finished> best_of(const KernelSlot& slot, const Sequence& sequence) {
     std::optional<Finished> best;
-    bool some_registers_fit = false;
+    try_candidates(slot, [&](const KernelCandidate& candidate) {
+      Finished finished = finish(candidate, sequence);
+      const bool registers_fit = finished.passes.registers.fits;
+      const auto rank = [](const Finished& f) { return std::tuple(f.cost.predicted_us, f.kernel.smem_bytes); };
+      if (finished.passes.fits && (!best || rank(finished) < rank(*best))) best = std::move(finished);
+      return registers_fit;
+    });
+    return best;
+  }
+
+  // Fallback families are left out once registers suffice for an earlier one, and the rest of a family where they do
+  // not. `registers_fit(candidate)` tries one.
+  template <typename Try>
+  static void try_candidates(const KernelSlot& slot, const Try& registers_fit) {
+    bool some_fit = false;
     for (const Family& family : slot.families) {
-      if (family.is_fallback && some_registers_fit) continue;
+      if (family.is_fallback && some_fit) continue;
       for (const KernelCandidate& candidate : family.candidates) {
-        Finished finished = finish(candidate, sequence);
-        if (!finished.passes.registers.fits) break;  // nor do those of its family
-        some_registers_fit = true;
-        if (!finished.passes.fits) continue;
-        const auto rank = [](const Finished& f) { return std::tuple(f.cost.predicted_us, f.kernel.smem_bytes); };
-        if (!best || rank(finished) < rank(*best)) best = std::move(finished);
+        if (!registers_fit(candidate)) break;
+        some_fit = true;
       }
     }
-    return best;
+  }
+
+  PassResult pass(const KernelCandidate& candidate, const std::vector<TensorSpec>& tensors, int limit,
+                  Kernel& kernel) const {
+    kernel = candidate.build(tensors);
+    kernel.blocks_per_sm = request_.budget.blocks_per_sm;
+    return run_passes(kernel, request_.arch, {Aliasing::any, limit, request_.clock_us});
   }
 
   Finished finish(const KernelCandidate& candidate, const Sequence& sequence) {
     Finished finished;
     finished.label = candidate.label;
     finished.state_split = candidate.state_split;
-    finished.kernel = candidate.build(sequence.tensors);
-    finished.kernel.blocks_per_sm = request_.budget.blocks_per_sm;
-    finished.passes = run_passes(finished.kernel, request_.arch, {Aliasing::any, limit_, request_.clock_us});
+    finished.passes = pass(candidate, sequence.tensors, limit_, finished.kernel);
     CandidateFacts tried;
     tried.name = candidate.label;
     tried.smem_bytes = finished.passes.smem_bytes;
@@ -153,6 +167,7 @@ class Planner {
     tried.reason = finished.passes.reason;
     if (finished.passes.fits) {
       Plan plan;
+      plan.problem = problem_;
       plan.chunk = sequence.chunk;
       plan.tensors = sequence.tensors;
       finished.cost = kernel_cost(plan, finished.kernel, request_.arch, request_.shape);
@@ -179,17 +194,13 @@ class Planner {
     Need largest;
     for (const KernelSlot& slot : strategy.kernels(problem_, chunk)) {
       std::optional<Need> smallest;
-      for (const Family& family : slot.families) {
-        if (family.is_fallback && smallest) continue;
-        for (const KernelCandidate& candidate : family.candidates) {
-          Kernel kernel = candidate.build(tensors);
-          kernel.blocks_per_sm = request_.budget.blocks_per_sm;
-          const PassResult passes = run_passes(kernel, request_.arch, {Aliasing::any, limit, {}});
-          if (!passes.registers.fits) break;
-          if (!smallest || passes.smem_bytes < smallest->bytes)
-            smallest = {passes.smem_bytes, slot.function, candidate.label};
-        }
-      }
+      try_candidates(slot, [&](const KernelCandidate& candidate) {
+        Kernel kernel;
+        const PassResult passes = pass(candidate, tensors, limit, kernel);
+        if (passes.registers.fits && (!smallest || passes.smem_bytes < smallest->bytes))
+          smallest = {passes.smem_bytes, slot.function, candidate.label};
+        return passes.registers.fits;
+      });
       if (slot.families.empty()) has_no_kernel_ = true;
       if (!smallest) return std::nullopt;
       if (smallest->bytes > largest.bytes) largest = *smallest;

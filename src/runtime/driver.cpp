@@ -12,7 +12,7 @@ namespace {
 
 // Enumerators of cuda.h, part of the driver's stable interface.
 constexpr int kSmemPerBlockOptin = 97, kNumSms = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
-constexpr int kFunctionLocalBytes = 3, kFunctionRegisters = 4, kFunctionMaxDynamicSmem = 8;
+constexpr int kFunctionMaxDynamicSmem = 8;
 constexpr int kStaticSmemBytes = 48 * 1024;  // more has to be asked for
 
 }  // namespace
@@ -32,22 +32,15 @@ struct Driver::Functions {
   int (*pop_context)(void**) = nullptr;
   int (*allocate)(DevicePointer*, std::size_t) = nullptr;
   int (*free)(DevicePointer) = nullptr;
-  int (*fill)(DevicePointer, unsigned char, std::size_t) = nullptr;
   int (*upload)(DevicePointer, const void*, std::size_t) = nullptr;
   int (*download)(void*, DevicePointer, std::size_t) = nullptr;
   int (*load_module)(void**, const void*) = nullptr;
   int (*unload_module)(void*) = nullptr;
   int (*get_function)(void**, void*, const char*) = nullptr;
   int (*set_function_attribute)(void*, int, int) = nullptr;
-  int (*get_function_attribute)(int*, int, void*) = nullptr;
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                 void**) = nullptr;
   int (*synchronise_stream)(void*) = nullptr;
-  int (*create_event)(void**, unsigned) = nullptr;
-  int (*destroy_event)(void*) = nullptr;
-  int (*record_event)(void*, void*) = nullptr;
-  int (*synchronise_event)(void*) = nullptr;
-  int (*elapsed)(float*, void*, void*) = nullptr;
 };
 
 namespace {
@@ -104,21 +97,14 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
   find(f.pop_context, "cuCtxPopCurrent_v2");
   find(f.allocate, "cuMemAlloc_v2");
   find(f.free, "cuMemFree_v2");
-  find(f.fill, "cuMemsetD8_v2");
   find(f.upload, "cuMemcpyHtoD_v2");
   find(f.download, "cuMemcpyDtoH_v2");
   find(f.load_module, "cuModuleLoadData");
   find(f.unload_module, "cuModuleUnload");
   find(f.get_function, "cuModuleGetFunction");
   find(f.set_function_attribute, "cuFuncSetAttribute");
-  find(f.get_function_attribute, "cuFuncGetAttribute");
   find(f.launch, "cuLaunchKernel");
   find(f.synchronise_stream, "cuStreamSynchronize");
-  find(f.create_event, "cuEventCreate");
-  find(f.destroy_event, "cuEventDestroy_v2");
-  find(f.record_event, "cuEventRecord");
-  find(f.synchronise_event, "cuEventSynchronize");
-  find(f.elapsed, "cuEventElapsedTime");
 
   if (const int result = f.init(0)) {
     const char* text = "unknown error";
@@ -214,12 +200,6 @@ void DeviceBuffer::download(void* target) const {
                  fmt::format("{} bytes", bytes_));
 }
 
-void DeviceBuffer::fill(unsigned char byte) {
-  if (bytes_ == 0) return;
-  const InContext in(*driver_, ordinal_);
-  driver_->check(driver_->functions().fill(pointer_, byte, bytes_), "cuMemsetD8", fmt::format("{} bytes", bytes_));
-}
-
 // ----------------------------------------------------------------------------------------------------- kernels
 
 LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, const std::vector<std::byte>& cubin,
@@ -232,8 +212,6 @@ LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, co
   if (smem_bytes > kStaticSmemBytes)
     driver_->check(f.set_function_attribute(function_, kFunctionMaxDynamicSmem, smem_bytes), "cuFuncSetAttribute",
                    fmt::format("{}, {} bytes of shared memory", name, smem_bytes));
-  f.get_function_attribute(&registers_, kFunctionRegisters, function_);
-  f.get_function_attribute(&local_bytes_, kFunctionLocalBytes, function_);
 }
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
@@ -242,9 +220,7 @@ LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
       name_(std::move(other.name_)),
       smem_bytes_(other.smem_bytes_),
       module_(std::exchange(other.module_, nullptr)),
-      function_(other.function_),
-      registers_(other.registers_),
-      local_bytes_(other.local_bytes_) {}
+      function_(other.function_) {}
 
 LoadedKernel::~LoadedKernel() {
   if (!module_) return;
@@ -261,31 +237,6 @@ void LoadedKernel::launch(unsigned blocks, unsigned threads, const std::vector<s
                                   parameters, nullptr),
       "cuLaunchKernel",
       fmt::format("{}, {} blocks of {} threads, {} bytes of shared memory", name_, blocks, threads, smem_bytes_));
-}
-
-// ------------------------------------------------------------------------------------------------------- times
-
-Driver::Timer::Timer(const Driver& driver, int ordinal) : driver_(driver), ordinal_(ordinal) {
-  const InContext in(driver_, ordinal_);
-  driver_.check(driver_.functions().create_event(&begin_, 0), "cuEventCreate", "timer");
-  driver_.check(driver_.functions().create_event(&end_, 0), "cuEventCreate", "timer");
-  driver_.check(driver_.functions().record_event(begin_, nullptr), "cuEventRecord", "timer");
-}
-
-Driver::Timer::~Timer() {
-  driver_.release(ordinal_, [&] {
-    driver_.functions().destroy_event(begin_);
-    driver_.functions().destroy_event(end_);
-  });
-}
-
-double Driver::Timer::elapsed_ms() const {
-  const InContext in(driver_, ordinal_);
-  driver_.check(driver_.functions().record_event(end_, nullptr), "cuEventRecord", "timer");
-  driver_.check(driver_.functions().synchronise_event(end_), "cuEventSynchronize", "timer");
-  float ms = 0;
-  driver_.check(driver_.functions().elapsed(&ms, begin_, end_), "cuEventElapsedTime", "timer");
-  return ms;
 }
 
 }  // namespace gdr

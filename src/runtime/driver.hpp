@@ -1,4 +1,4 @@
-// The CUDA driver, opened at run time (libcuda.so.1): devices, memory, modules, launches, events. The only place that
+// The CUDA driver, opened at run time (libcuda.so.1): devices, memory, modules, launches. The only place that
 // knows the driver's interface. Errors are of kind device and say what was called, on what, and the driver's text.
 // A Device works in its primary context, whatever the calling thread has current; calls leave that as it was.
 #pragma once
@@ -41,7 +41,6 @@ class DeviceBuffer {
   std::size_t bytes() const { return bytes_; }
   void upload(const void* source);    // all bytes
   void download(void* target) const;  // all bytes, after all work on the default stream
-  void fill(unsigned char byte);
 
  private:
   std::shared_ptr<const Driver> driver_;
@@ -62,8 +61,6 @@ class LoadedKernel {
 
   // Asynchronous. `arguments`: the kernel's one parameter, a struct of these bytes.
   void launch(unsigned blocks, unsigned threads, const std::vector<std::byte>& arguments, StreamHandle stream) const;
-  int registers() const { return registers_; }
-  int local_bytes() const { return local_bytes_; }  // a thread
 
  private:
   std::shared_ptr<const Driver> driver_;
@@ -72,7 +69,6 @@ class LoadedKernel {
   unsigned smem_bytes_;
   void* module_ = nullptr;
   void* function_ = nullptr;
-  int registers_ = 0, local_bytes_ = 0;
 };
 
 class Driver : public std::enable_shared_from_this<Driver> {
@@ -86,14 +82,6 @@ class Driver : public std::enable_shared_from_this<Driver> {
   const DeviceFacts& device(int ordinal) const;  // throws Error (device, GDR-D02) if there is none
 
   void synchronise(int ordinal, StreamHandle stream) const;
-  // Milliseconds that the device takes for what `work` enqueues on the default stream.
-  template <typename Work>
-  double time_ms(int ordinal, const Work& work) const {
-    const Timer timer(*this, ordinal);
-    work();
-    return timer.elapsed_ms();
-  }
-
   // Runs `free` in the device's context, if that is still there; for destructors.
   void release(int ordinal, const std::function<void()>& free) const noexcept;
 
@@ -103,19 +91,6 @@ class Driver : public std::enable_shared_from_this<Driver> {
   void* context(int ordinal) const { return contexts_[static_cast<std::size_t>(ordinal)]; }
 
  private:
-  class Timer {
-   public:
-    Timer(const Driver& driver, int ordinal);
-    ~Timer();
-    double elapsed_ms() const;
-
-   private:
-    const Driver& driver_;
-    int ordinal_;
-    void* begin_ = nullptr;
-    void* end_ = nullptr;
-  };
-
   Driver() = default;
   std::unique_ptr<Functions> functions_;
   void* library_ = nullptr;

@@ -258,6 +258,14 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+// What the axes of a grid run over at run time.
+struct GridSizes {
+  std::int64_t sequences = 0;
+  std::int64_t chunks = 0;  // of all sequences
+  std::int64_t k_heads = 0;
+  std::int64_t v_heads = 0;
+};
+
 struct Plan {
   int schema_version = 1;
   std::string arch;      // name of the arch config
@@ -272,6 +280,10 @@ struct Plan {
 
   const TensorSpec& tensor(const std::string& name) const;  // throws Error (internal) if absent
   const TensorSpec* find_tensor(const std::string& name) const;
+  // The tensors that a kernel touches, in the order of `tensors`: that of its arguments.
+  std::vector<const TensorSpec*> tensors_of(const Kernel& kernel) const;
+  // The blocks of a launch of a kernel.
+  std::int64_t num_blocks(const Kernel& kernel, const GridSizes& sizes) const;
 };
 
 }  // namespace gdr

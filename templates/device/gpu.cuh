@@ -104,16 +104,11 @@ GDR_FN void matrix_product(fp16, float (&d)[4], const u32 (&a)[4], u32 b0, u32 b
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 16 or 4 bytes from global to shared memory, asynchronous; zeros if not `is_there` (nothing is read then).
+// 16 bytes from global to shared memory, asynchronous; zeros if not `is_there` (nothing is read then).
 // PTX: cp.async.
 GDR_FN void copy_16(int byte, const void* source, bool is_there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(byte)), "l"(source),
                "r"(is_there ? 16 : 0)
-               : "memory");
-}
-GDR_FN void copy_4(int byte, const void* source, bool is_there) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(byte)), "l"(source),
-               "r"(is_there ? 4 : 0)
                : "memory");
 }
 

@@ -245,13 +245,8 @@ struct SharedA {
 };
 
 // The A operand from fragments that this warp owns; rows of d and of the fragments coincide.
-template <class X_, class R_>
-struct RegisterA {
-  using X = X_;
-  using T = typename X::Element;
-  using R = R_;
-  static constexpr int kDepth = R::cols;
-};
+template <class X, class R>
+struct RegisterA {};
 
 // The B operand from shared memory.
 template <class Tile_, class R_, bool kTransposed_>
@@ -290,6 +285,40 @@ struct Product {
   }
 };
 
+// Adds to d what one 16-deep block of the contraction, from `l` on, brings: `rows` are its A fragments, one for each of
+// the warp's row blocks; those for which has_rows(b) is false are not there.
+template <class D, class P, class R, class T, class B, class HasRows>
+GDR_FN void multiply_block(Me me, D& d, const u32 (&rows)[D::S::kRowBlocks][4], const B& b_operand, int l,
+                           const HasRows& has_rows) {
+  using S = typename D::S;
+  GDR_UNROLL
+  for (int n = 0; n < S::kColBlocks; n += 2) {
+    const int left = S::block_col(me, n), right = n + 1 < S::kColBlocks ? S::block_col(me, n + 1) : left;
+    const bool use_left = P::col_in(left) && B::has(l, left - R::col);
+    const bool use_right = n + 1 < S::kColBlocks && P::col_in(right) && B::has(l, right - R::col);
+    if (!use_left && !use_right) continue;
+    // The first half of the warp addresses the left block, the second the right one; a block that is not used is not
+    // touched either.
+    const int this_col = (me.lane < 16 ? use_left : !use_right) ? left : right;
+    u32 pair[4];
+    B::fetch(b_operand, me, l, this_col - R::col, pair);
+    GDR_UNROLL
+    for (int b = 0; b < S::kRowBlocks; ++b) {
+      if (!has_rows(b)) continue;
+      const int row = S::block_row(me, b);
+      if (use_left && P::block_in(row, left)) matrix_product(T{}, d.v[b][n], rows[b], pair[0], pair[1]);
+      if (use_right && P::block_in(row, right)) matrix_product(T{}, d.v[b][n + 1], rows[b], pair[2], pair[3]);
+    }
+  }
+}
+
+template <typename T, class Scale>
+GDR_FN void scale_fragment(Me me, u32 (&fragment)[4], const Scale& scale, int l) {
+  const int first = l + me.lane % 4 * 2;
+  scale_pair<T>(fragment[0], scale, first), scale_pair<T>(fragment[1], scale, first);
+  scale_pair<T>(fragment[2], scale, first + 8), scale_pair<T>(fragment[3], scale, first + 8);
+}
+
 // d (+)= a b on the matrix units, A from shared memory. Slices [kSlice, kSliceEnd) of kSlices equal runs of the
 // contraction; a start from zero belongs to the first.
 template <class D, class R, bool kLowerD, bool kAccumulate, int kSlice, int kSliceEnd, int kSlices, class A, class B,
@@ -303,39 +332,22 @@ GDR_FN void mma(Me me, D& d, const A& a, const B& b_operand, const Scale& scale)
   GDR_ROLLED
   for (int block = kBegin; block < kEnd; ++block) {
     const int l = block * 16;
+    const auto has_rows = [&](int b) {
+      const int row = S::block_row(me, b);
+      return P::row_in(row) && A::has(row - R::row, l);
+    };
     u32 rows[S::kRowBlocks][4];
     GDR_UNROLL
     for (int b = 0; b < S::kRowBlocks; ++b) {
-      const int row = S::block_row(me, b);
-      if (!P::row_in(row) || !A::has(row - R::row, l)) continue;
-      A::fetch(a, me, row - R::row, l, rows[b]);
-      const int first = l + me.lane % 4 * 2;
-      scale_pair<T>(rows[b][0], scale, first), scale_pair<T>(rows[b][1], scale, first);
-      scale_pair<T>(rows[b][2], scale, first + 8), scale_pair<T>(rows[b][3], scale, first + 8);
+      if (!has_rows(b)) continue;
+      A::fetch(a, me, S::block_row(me, b) - R::row, l, rows[b]);
+      scale_fragment<T>(me, rows[b], scale, l);
     }
-    GDR_UNROLL
-    for (int n = 0; n < S::kColBlocks; n += 2) {
-      const int left = S::block_col(me, n), right = n + 1 < S::kColBlocks ? S::block_col(me, n + 1) : left;
-      const bool use_left = P::col_in(left) && B::has(l, left - R::col);
-      const bool use_right = n + 1 < S::kColBlocks && P::col_in(right) && B::has(l, right - R::col);
-      if (!use_left && !use_right) continue;
-      // The first half of the warp addresses the left block, the second the right one; a block that is not used is not
-      // touched either.
-      const int this_col = (me.lane < 16 ? use_left : !use_right) ? left : right;
-      u32 pair[4];
-      B::fetch(b_operand, me, l, this_col - R::col, pair);
-      GDR_UNROLL
-      for (int b = 0; b < S::kRowBlocks; ++b) {
-        const int row = S::block_row(me, b);
-        if (!P::row_in(row) || !A::has(row - R::row, l)) continue;
-        if (use_left && P::block_in(row, left)) matrix_product(T{}, d.v[b][n], rows[b], pair[0], pair[1]);
-        if (use_right && P::block_in(row, right)) matrix_product(T{}, d.v[b][n + 1], rows[b], pair[2], pair[3]);
-      }
-    }
+    multiply_block<D, P, R, T>(me, d, rows, b_operand, l, has_rows);
   }
 }
 
-// d (+)= a b, A from registers.
+// d (+)= a b, A from registers: unrolled, since registers are named at compile time.
 template <class D, class R, bool kLowerD, bool kAccumulate, int kSlice, int kSliceEnd, int kSlices, class X, class RA,
           class B, class Scale>
 GDR_FN void mma(Me me, D& d, const X& x, RegisterA<X, RA>, const B& b_operand, const Scale& scale) {
@@ -343,36 +355,19 @@ GDR_FN void mma(Me me, D& d, const X& x, RegisterA<X, RA>, const B& b_operand, c
   using P = Product<D, R, kLowerD>;
   using T = typename X::Element;
   static_assert(X::kGridCols == 1 && RA::rows == X::kRows, "a warp owns its rows of A along the whole contraction");
-  constexpr int kDepth = RA::cols;
-  constexpr int kBegin = kDepth / 16 * kSlice / kSlices, kEnd = kDepth / 16 * kSliceEnd / kSlices;
+  constexpr int kBegin = RA::cols / 16 * kSlice / kSlices, kEnd = RA::cols / 16 * kSliceEnd / kSlices;
   if constexpr (!kAccumulate && kSlice == 0) P::clear(me, d);
   GDR_UNROLL
   for (int block = kBegin; block < kEnd; ++block) {
     const int l = block * 16;
+    u32 rows[S::kRowBlocks][4];
     GDR_UNROLL
-    for (int n = 0; n < S::kColBlocks; n += 2) {
-      const int left = S::block_col(me, n), right = n + 1 < S::kColBlocks ? S::block_col(me, n + 1) : left;
-      const bool use_left = P::col_in(left) && B::has(l, left - R::col);
-      const bool use_right = n + 1 < S::kColBlocks && P::col_in(right) && B::has(l, right - R::col);
-      if (!use_left && !use_right) continue;
-      // The first half of the warp addresses the left block, the second the right one; a block that is not used is not
-      // touched either.
-      const int this_col = (me.lane < 16 ? use_left : !use_right) ? left : right;
-      u32 pair[4];
-      B::fetch(b_operand, me, l, this_col - R::col, pair);
+    for (int b = 0; b < S::kRowBlocks; ++b) {
       GDR_UNROLL
-      for (int b = 0; b < S::kRowBlocks; ++b) {
-        const int row = S::block_row(me, b);
-        u32 rows[4];
-        GDR_UNROLL
-        for (int i = 0; i < 4; ++i) rows[i] = x.v[b][(RA::col + l) / 16][i];
-        const int first = l + me.lane % 4 * 2;
-        scale_pair<T>(rows[0], scale, first), scale_pair<T>(rows[1], scale, first);
-        scale_pair<T>(rows[2], scale, first + 8), scale_pair<T>(rows[3], scale, first + 8);
-        if (use_left && P::block_in(row, left)) matrix_product(T{}, d.v[b][n], rows, pair[0], pair[1]);
-        if (use_right && P::block_in(row, right)) matrix_product(T{}, d.v[b][n + 1], rows, pair[2], pair[3]);
-      }
+      for (int i = 0; i < 4; ++i) rows[b][i] = x.v[b][(RA::col + l) / 16][i];
+      scale_fragment<T>(me, rows[b], scale, l);
     }
+    multiply_block<D, P, R, T>(me, d, rows, b_operand, l, [](int) { return true; });
   }
 }
 

@@ -133,10 +133,6 @@ struct Fragment : Share<kRows, kCols, kGridRows, kGridCols, kDeal> {
   u32 v[S::kRowBlocks][(S::kColBlocks + 1) / 2][4];
 
   GDR_FN float get(const Fragment& x, int b, int n, int e) { return unpack<T>(x.v[b][n / 2][n % 2 * 2 + e / 2], e % 2); }
-  // Elements e and e + 1, e even.
-  GDR_FN void set_pair(Fragment& x, int b, int n, int e, float first, float second) {
-    x.v[b][n / 2][n % 2 * 2 + e / 2] = pack(T{}, first, second);
-  }
 };
 
 // Where a block's tile of a tensor lies: element (row, col) at base + row * stride + col. Tensors of the plan's own have
