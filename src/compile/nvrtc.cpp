@@ -67,7 +67,8 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& override_path, const
   std::shared_ptr<Nvrtc> nvrtc(new Nvrtc);
   std::string tried;
   for (const std::string& name : override_path.empty() ? candidates(cuda_home) : std::vector{override_path}) {
-    nvrtc->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // Never unloaded: NVRTC keeps process-wide state that a second load would allocate again.
+    nvrtc->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (nvrtc->library_) {
       nvrtc->path_ = name;
       break;
@@ -108,9 +109,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& override_path, const
   return nvrtc;
 }
 
-Nvrtc::~Nvrtc() {
-  if (library_) dlclose(library_);
-}
+Nvrtc::~Nvrtc() = default;
 
 std::optional<std::string> Nvrtc::choose_target(const std::vector<std::string>& targets) const {
   // Family targets ("f") exist since CUDA 12.9; NVRTC lists capabilities only.
