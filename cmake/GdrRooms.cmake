@@ -59,13 +59,13 @@ function(gdr_link_rooms target)
   target_link_libraries(${target} PRIVATE ${closure})
 endfunction()
 
-# gdr_test(NAME SOURCES x_test.cpp... [DEPS rooms...] [LIBS libs...])
-#   One doctest executable test_NAME; each of its test cases is a test of ctest, named NAME.<case>.
+# gdr_test(NAME SOURCES x_test.cpp... [DEPS rooms...] [LIBS libs...] [PROPERTIES name value...])
+#   One doctest executable test_NAME; each of its test cases is a test of ctest, named NAME.<case>, with PROPERTIES.
 #   If LIBS holds rapidcheck and there is none for this target machine, ctest reports the tests as skipped.
 function(gdr_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;PROPERTIES" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
-    message(FATAL_ERROR "gdr_test(${name}): takes SOURCES (at least one), DEPS, LIBS")
+    message(FATAL_ERROR "gdr_test(${name}): takes SOURCES (at least one), DEPS, LIBS, PROPERTIES")
   endif()
   if("rapidcheck" IN_LIST arg_LIBS AND NOT TARGET rapidcheck)
     add_test(NAME ${name}.all COMMAND "${CMAKE_COMMAND}" -E echo "skipped: no RapidCheck for this target machine")
@@ -79,7 +79,8 @@ function(gdr_test name)
   gdr_set_warnings(test_${name})
   # Tests say the same on a machine with a GPU as on one without: they see no driver.
   doctest_discover_tests(test_${name} TEST_PREFIX "${name}."
-                         PROPERTIES TIMEOUT 1500 ENVIRONMENT "GDRJIT_LIBCUDA=/nowhere/libcuda.so.1")
+                         PROPERTIES TIMEOUT 1500 ENVIRONMENT "GDRJIT_LIBCUDA=/nowhere/libcuda.so.1"
+                                    ${arg_PROPERTIES})
 endfunction()
 
 function(gdr_set_warnings target)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "../kernels/reference.hpp"
 #include "config/registry.hpp"
@@ -69,17 +68,6 @@ Errors errors_of(const Tensors& found, const std::map<std::string, Values>& expe
 Errors errors_of(const Plan& plan, const Case& c, std::uint64_t seed, const InterpOptions& options) {
   const Tensors inputs = make_inputs(c, seed);
   return errors_of(run_plan(plan, c, inputs, options), reference(c, inputs));
-}
-
-Errors rms_errors(const Plan& plan, const Case& c, int seeds) {
-  Errors sums;
-  InterpOptions options;
-  options.threads = 2;
-  for (int seed = 1; seed <= seeds; ++seed)
-    for (const auto& [name, error] : errors_of(plan, c, static_cast<std::uint64_t>(seed), options))
-      sums[name] += error * error / seeds;
-  for (auto& [name, sum] : sums) sum = std::sqrt(sum);
-  return sums;
 }
 
 std::string table_row(const Errors& errors) {

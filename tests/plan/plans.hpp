@@ -41,9 +41,8 @@ Tensors run_plan(const Plan& plan, const Case& c, const Tensors& inputs, const I
 // Relative L2 error of each gradient against the token recurrence in float64.
 using Errors = std::map<std::string, double>;
 Errors errors_of(const Tensors& found, const std::map<std::string, Values>& expected);
-// The same for inputs of seed `seed`; rms over the seeds 1..`seeds`.
+// The same for inputs of seed `seed`.
 Errors errors_of(const Plan& plan, const Case& c, std::uint64_t seed, const InterpOptions& options = {});
-Errors rms_errors(const Plan& plan, const Case& c, int seeds);
 
 std::string table_row(const Errors& errors);  // "dq 2.89 dk ..." in thousandths
 double largest(const Errors& errors);
