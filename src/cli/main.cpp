@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 
+#include "cli/compile.hpp"
 #include "cli/doctor.hpp"
 #include "cli/plan.hpp"
 #include "cli/run.hpp"
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   gdr::add_plan_command(app, std::cout);
   gdr::add_verify_command(app, std::cout);
   gdr::add_emit_command(app, std::cout);
+  gdr::add_compile_command(app, std::cout);
   gdr::add_run_command(app, std::cout);
   gdr::add_doctor_command(app, std::cout);
   try {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,11 +9,12 @@
 #include <vector>
 
 #include "cli/output.hpp"
-#include "compile/nvrtc.hpp"
+#include "cli/plan_arguments.hpp"
 #include "config/file.hpp"
 #include "config/registry.hpp"
 #include "core/error.hpp"
 #include "emit/emit.hpp"
+#include "gpu/kernel_library.hpp"
 #include "plan/planner.hpp"
 #include "present/report.hpp"
 #include "present/svg.hpp"
@@ -26,71 +26,21 @@
 namespace gdr {
 namespace {
 
-// The arguments that say which plan is meant.
-struct PlanArguments {
+// The arguments of `plan`: what is planned, and for which one architecture.
+struct OnePlan : PlanArguments {
   std::string arch;
-  std::string shape = "qwen3_next";
-  std::string budget = "default";
-  std::string strategy = "fused";
-  std::vector<std::string> ops = {"bwd"};
 };
 
-struct OutputArguments {
-  std::string format = "table";
-  std::string file;  // empty: standard output
-};
-
-CLI::Option* add_plan_arguments(CLI::App& command, PlanArguments& arguments) {
+CLI::Option* add_one_plan(CLI::App& command, OnePlan& arguments) {
   CLI::Option* const arch =
       command.add_option("--arch", arguments.arch, "Architecture: the name of a shipped config, or a file");
-  command.add_option("--shape", arguments.shape, "Shape: the name of a shipped config, or a file")
-      ->capture_default_str();
-  command.add_option("--budget", arguments.budget, "Budget: the name of a shipped config, a file, or bytes")
-      ->capture_default_str();
-  command.add_option("--ops", arguments.ops, "Directions: fwd, bwd")->delimiter(',')->capture_default_str();
-  std::string strategies;
-  for (const std::string_view name : strategy_names())
-    strategies += fmt::format("{}{}", strategies.empty() ? "" : ", ", name);
-  command.add_option("--strategy", arguments.strategy, "Strategy: " + strategies)->capture_default_str();
+  add_plan_arguments(command, arguments);
   return arch;
 }
 
-void add_output_arguments(CLI::App& command, OutputArguments& arguments, const std::vector<std::string>& formats) {
-  command.add_option("--format", arguments.format, "Form of the result")
-      ->check(CLI::IsMember(formats))
-      ->capture_default_str();
-  command.add_option("-o,--output", arguments.file, "Write the result to this file");
-}
-
-void deliver(const OutputArguments& arguments, const std::string& text, std::ostream& out) {
-  if (arguments.file.empty()) {
-    out << text;
-  } else {
-    write_file(arguments.file, text);
-  }
-}
-
-double clock_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-PlanResult plan_for(const PlanArguments& arguments) {
-  for (const std::string& op : arguments.ops) {
-    if (op == "fwd")
-      fail(ErrorKind::unsupported, "GDR-L02", "--ops {}: forward kernels are not planned by this version. Use bwd.",
-           op);
-    if (op != "bwd") fail(ErrorKind::config, "GDR-L03", "--ops: '{}' is not known; allowed are fwd, bwd.", op);
-  }
-  const Arch arch = load_arch(arguments.arch);
-  PlanResult result = make_plan({.arch = arch,
-                                 .shape = load_shape(arguments.shape),
-                                 .budget = load_budget(arguments.budget),
-                                 .strategy = arguments.strategy,
-                                 .clock_us = clock_us});
-  for (std::size_t i = 0; i < result.plan.kernels.size(); ++i)
-    result.facts.kernels[i].kernel_key =
-        kernel_key(emit_kernel(result.plan, result.plan.kernels[i]), arch.targets.front().name);
-  return result;
+PlanResult plan_for(const OnePlan& arguments) {
+  const PlanRequest request = plan_request(arguments, arguments.arch);
+  return keyed_plan(request, request.arch.targets.front());
 }
 
 std::string proof_sentence(const VerifyReport& proof) {
@@ -101,7 +51,7 @@ std::string proof_sentence(const VerifyReport& proof) {
       plural(proof.kernels, "kernel"), with_commas(proof.phases_checked), with_commas(proof.accesses_checked));
 }
 
-void run_plan(const PlanArguments& arguments, const OutputArguments& output, const std::string& kernel, bool explain,
+void run_plan(const OnePlan& arguments, const OutputArguments& output, const std::string& kernel, bool explain,
               std::ostream& out) {
   const PlanResult result = plan_for(arguments);
   if (output.format == "json") {
@@ -174,8 +124,7 @@ nlohmann::ordered_json proof_tree(const Plan& plan, const VerifyReport& report) 
   return tree;
 }
 
-void run_verify(const std::string& file, const PlanArguments& arguments, const OutputArguments& output,
-                std::ostream& out) {
+void run_verify(const std::string& file, const OnePlan& arguments, const OutputArguments& output, std::ostream& out) {
   const Plan plan = file.empty() ? plan_for(arguments).plan : read_plan(file);
   VerifyReport report = verify(plan);
   check_against_arch(plan, report);
@@ -211,11 +160,11 @@ void run_emit(const Plan& plan, const std::string& name, const OutputArguments& 
 void add_plan_command(CLI::App& app, std::ostream& out) {
   CLI::App* const command =
       app.add_subcommand("plan", "Decide tiling, aliasing and roles, and show where everything lies");
-  auto arguments = std::make_shared<PlanArguments>();
+  auto arguments = std::make_shared<OnePlan>();
   auto output = std::make_shared<OutputArguments>();
   auto kernel = std::make_shared<std::string>();
   auto explain = std::make_shared<bool>(false);
-  add_plan_arguments(*command, *arguments)->required();
+  add_one_plan(*command, *arguments)->required();
   command->add_flag("--explain", *explain, "Show what else was tried and why it lost, and the log of the passes");
   command->add_option("--kernel", *kernel, "Show only this kernel (table and svg): its name, or what it computes");
   add_output_arguments(*command, *output, {"table", "json", "svg"});
@@ -225,12 +174,12 @@ void add_plan_command(CLI::App& app, std::ostream& out) {
 namespace {
 
 // A plan file, or the arguments of `plan`.
-void add_file_or_arguments(CLI::App& command, std::string& file, PlanArguments& arguments) {
+void add_file_or_arguments(CLI::App& command, std::string& file, OnePlan& arguments) {
   CLI::Option* const plan_file = command.add_option("plan", file, "A plan file, as plan --format json writes it");
-  plan_file->excludes(add_plan_arguments(command, arguments));
+  plan_file->excludes(add_one_plan(command, arguments));
 }
 
-void check_file_or_arguments(const char* command, const std::string& file, const PlanArguments& arguments) {
+void check_file_or_arguments(const char* command, const std::string& file, const OnePlan& arguments) {
   if (file.empty() && arguments.arch.empty())
     fail(ErrorKind::config, "GDR-L05", "{}: neither a plan file nor --arch is given; one of them is needed.", command);
 }
@@ -240,7 +189,7 @@ void check_file_or_arguments(const char* command, const std::string& file, const
 void add_verify_command(CLI::App& app, std::ostream& out) {
   CLI::App* const command = app.add_subcommand("verify", "Prove that a plan has no deadlock, race or misplaced byte");
   auto file = std::make_shared<std::string>();
-  auto arguments = std::make_shared<PlanArguments>();
+  auto arguments = std::make_shared<OnePlan>();
   auto output = std::make_shared<OutputArguments>();
   add_file_or_arguments(*command, *file, *arguments);
   add_output_arguments(*command, *output, {"table", "json"});
@@ -254,7 +203,7 @@ void add_emit_command(CLI::App& app, std::ostream& out) {
   CLI::App* const command = app.add_subcommand("emit", "Write a plan's kernels as CUDA source");
   auto file = std::make_shared<std::string>();
   auto kernel = std::make_shared<std::string>();
-  auto arguments = std::make_shared<PlanArguments>();
+  auto arguments = std::make_shared<OnePlan>();
   auto output = std::make_shared<OutputArguments>();
   add_file_or_arguments(*command, *file, *arguments);
   command->add_option("--kernel", *kernel, "Write only this kernel: its name, or what it computes");

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <fstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -28,16 +32,6 @@ int figure_before(std::string_view log, std::string_view words) {
   int value = 0;
   std::from_chars(log.data() + begin, log.data() + at, value);
   return value;
-}
-
-std::vector<std::string> candidates(const std::string& cuda_home) {
-  std::vector<std::string> names;
-  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
-    names.emplace_back(name);
-    if (!cuda_home.empty()) names.push_back(fmt::format("{}/lib64/{}", cuda_home, name));
-    names.push_back(fmt::format("/usr/local/cuda/lib64/{}", name));
-  }
-  return names;
 }
 
 // "sm_120a" -> 120; family and arch-specific suffixes are letters.
@@ -63,10 +57,10 @@ struct Nvrtc::Functions {
   Result (*cubin)(Program, char*) = nullptr;
 };
 
-std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& override_path, const std::string& cuda_home) {
+std::shared_ptr<const Nvrtc> Nvrtc::open(const NvrtcSearch& search) {
   std::shared_ptr<Nvrtc> nvrtc(new Nvrtc);
   std::string tried;
-  for (const std::string& name : override_path.empty() ? candidates(cuda_home) : std::vector{override_path}) {
+  for (const std::string& name : nvrtc_candidates(search)) {
     // Never unloaded: NVRTC keeps process-wide state that a second load would allocate again.
     nvrtc->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (nvrtc->library_) {
@@ -130,20 +124,27 @@ std::string kernel_key(const std::string& source, const std::string& target) {
   return hash_hex(fmt::format("{}\n{}", fmt::join(compile_options(target), "\n"), source));
 }
 
-CompiledKernel Nvrtc::compile(const std::string& source, const std::string& name, const std::string& target) const {
+std::string Nvrtc::version() const { return fmt::format("{}.{}", version_major_, version_minor_); }
+
+std::variant<CompiledKernel, CompileFailure> Nvrtc::compile(const std::string& source, const std::string& name,
+                                                            const std::string& target) const {
+  const auto begin = std::chrono::steady_clock::now();
   const Functions& f = *functions_;
+  const std::vector<std::string> options = compile_options(target);
+  const auto failure = [&](Result result, std::string log) {
+    return CompileFailure{name,    target,        f.error_string(result), fmt::format("NVRTC {}, {}", version(), path_),
+                          options, std::move(log)};
+  };
   Program program = nullptr;
   const std::string file = name + ".cu";
   Result result = f.create(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr);
-  if (result != kSuccess)
-    fail(ErrorKind::compilation, "GDR-N02", "{} for {}: {}", name, target, f.error_string(result));
+  if (result != kSuccess) return failure(result, "");
   struct Destroy {
     const Functions& f;
     Program& program;
     ~Destroy() { f.destroy(&program); }
   } destroy{f, program};
 
-  const std::vector<std::string> options = compile_options(target);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
   result = f.compile(program, static_cast<int>(pointers.size()), pointers.data());
@@ -153,21 +154,43 @@ CompiledKernel Nvrtc::compile(const std::string& source, const std::string& name
   std::size_t log_bytes = 0;
   f.log_size(program, &log_bytes);
   kernel.log.resize(log_bytes);
-  f.log(program, kernel.log.data());
-  kernel.log.resize(kernel.log.find('\0') == std::string::npos ? log_bytes : kernel.log.find('\0'));
-  if (result != kSuccess)
-    fail(ErrorKind::compilation, "GDR-N02", "{} for {}: {} (NVRTC {}.{}, options {})\n{}", name, target,
-         f.error_string(result), version_major_, version_minor_, fmt::join(options, " "), kernel.log);
+  if (log_bytes > 0) f.log(program, kernel.log.data());
+  kernel.log.resize(std::min(kernel.log.find('\0'), log_bytes));
+  if (result != kSuccess) return failure(result, std::move(kernel.log));
 
   std::size_t bytes = 0;
-  f.cubin_size(program, &bytes);
+  result = f.cubin_size(program, &bytes);
   kernel.cubin.resize(bytes);
-  f.cubin(program, reinterpret_cast<char*>(kernel.cubin.data()));
+  if (result == kSuccess) result = f.cubin(program, reinterpret_cast<char*>(kernel.cubin.data()));
+  if (result != kSuccess) return failure(result, std::move(kernel.log));
   kernel.registers = figure_before(kernel.log, " registers");
-  kernel.stack_bytes = figure_before(kernel.log, " bytes stack frame");
+  kernel.local_bytes = figure_before(kernel.log, " bytes stack frame");
+  kernel.smem_bytes = figure_before(kernel.log, " bytes smem");
   kernel.spill_bytes =
       figure_before(kernel.log, " bytes spill stores") + figure_before(kernel.log, " bytes spill loads");
+  kernel.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return kernel;
+}
+
+void throw_failure(const CompileFailure& failure, const std::string& saved_source) {
+  fail(ErrorKind::compilation, "GDR-N02", "{} for {}: {} ({}; options {}). The source {}. The compiler's log:\n{}",
+       failure.name, failure.target, failure.reason, failure.compiler, fmt::join(failure.options, " "),
+       saved_source.empty() ? "could not be saved" : "is " + saved_source, failure.log);
+}
+
+std::string save_source(const std::vector<std::filesystem::path>& folders, const std::string& name,
+                        const std::string& key, const std::string& source) {
+  namespace fs = std::filesystem;
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    const fs::path path = folder / fmt::format("{}-{}.cu", name, key);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << source;
+    file.close();
+    if (file) return path.string();
+  }
+  return "";
 }
 
 }  // namespace gdr

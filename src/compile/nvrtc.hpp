@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
+
+#include "compile/nvrtc_search.hpp"
 
 namespace gdr {
 
@@ -16,18 +18,27 @@ struct CompiledKernel {
   std::string target;  // sm_120a
   std::vector<std::byte> cubin;
   // From the compiler's log.
-  int registers = 0;
+  int registers = 0;    // a thread
   int spill_bytes = 0;  // stored and loaded
-  int stack_bytes = 0;  // local memory a thread
+  int local_bytes = 0;  // local memory a thread (its stack frame)
+  int smem_bytes = 0;   // static shared memory; what a launch asks for comes on top
+  std::string log;
+  double seconds = 0;
+};
+
+// Why a source did not become machine code.
+struct CompileFailure {
+  std::string name, target;
+  std::string reason;                // the compiler's own words for what it returned
+  std::string compiler;              // "NVRTC 13.0, /usr/lib/libnvrtc.so.13"
+  std::vector<std::string> options;  // in order
   std::string log;
 };
 
 class Nvrtc {
  public:
-  // Opens the library: the one that the process has loaded, `override_path` alone if given, the names of known
-  // releases, CUDA_HOME (`cuda_home`, may be empty) and the usual folder. Throws Error (compilation, GDR-N01) that
-  // lists what was tried.
-  static std::shared_ptr<const Nvrtc> open(const std::string& override_path, const std::string& cuda_home);
+  // Opens the library. Throws Error (compilation, GDR-N01) that lists what was tried.
+  static std::shared_ptr<const Nvrtc> open(const NvrtcSearch& search);
 
   ~Nvrtc();
   Nvrtc(const Nvrtc&) = delete;
@@ -35,13 +46,15 @@ class Nvrtc {
 
   int version_major() const { return version_major_; }
   int version_minor() const { return version_minor_; }
+  std::string version() const;  // "13.0"
   const std::string& path() const { return path_; }
 
   // The first of `targets` ("sm_120a", best first) that this library can compile for; empty if there is none.
   std::optional<std::string> choose_target(const std::vector<std::string>& targets) const;
 
-  // Compiles for one target. Throws Error (compilation, GDR-N02) with the compiler's log and the options.
-  CompiledKernel compile(const std::string& source, const std::string& name, const std::string& target) const;
+  // Compiles for one target. Throws nothing but std::bad_alloc.
+  std::variant<CompiledKernel, CompileFailure> compile(const std::string& source, const std::string& name,
+                                                       const std::string& target) const;
 
  private:
   struct Functions;
@@ -59,5 +72,14 @@ std::vector<std::string> compile_options(const std::string& target);
 
 // The key of a kernel's machine code: source, options, target. NVRTC's version is not part of it.
 std::string kernel_key(const std::string& source, const std::string& target);
+
+// The Error (compilation, GDR-N02) for a failure: compiler, options, log, and where the source lies (saved_source, may
+// be empty: nowhere).
+[[noreturn]] void throw_failure(const CompileFailure& failure, const std::string& saved_source);
+
+// Writes a source that did not compile to the first of `folders` that can be written to, as NAME-KEY.cu, and returns
+// the file; empty if there is none.
+std::string save_source(const std::vector<std::filesystem::path>& folders, const std::string& name,
+                        const std::string& key, const std::string& source);
 
 }  // namespace gdr

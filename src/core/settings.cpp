@@ -62,6 +62,13 @@ Settings parse_settings(const ReadVariable& read_variable) {
   result.libcuda = read("GDRJIT_LIBCUDA").value_or("");
   result.libnvrtc = read("GDRJIT_LIBNVRTC").value_or("");
   result.cuda_home = read("CUDA_HOME").value_or("");
+  const auto add_prefix = [&](const std::optional<std::string>& value, const char* below) {
+    if (value && std::filesystem::path(*value).is_absolute())
+      result.python_prefixes.push_back(std::filesystem::path(*value) / below);
+  };
+  add_prefix(read("VIRTUAL_ENV"), "");
+  add_prefix(read("CONDA_PREFIX"), "");
+  add_prefix(read("HOME"), ".local");
   if (const auto threads = read("GDRJIT_NUM_THREADS")) {
     result.num_threads = parse_threads("GDRJIT_NUM_THREADS", *threads);
   } else {

@@ -19,7 +19,11 @@ struct Settings {
   // The CUDA libraries, opened at run time: GDRJIT_LIBCUDA and GDRJIT_LIBNVRTC name the file to open instead of
   // searching; CUDA_HOME is searched. Empty: not set.
   std::string libcuda, libnvrtc, cuda_home;
-  // Host threads of the cpu backend: GDRJIT_NUM_THREADS (1..4096), else what the machine has (at least 1).
+  // Prefixes of Python environments, whose packages may bring libnvrtc: VIRTUAL_ENV, CONDA_PREFIX, $HOME/.local. Those
+  // that are not absolute paths are left out.
+  std::vector<std::filesystem::path> python_prefixes;
+  // Host threads of the cpu backend and of compilation: GDRJIT_NUM_THREADS (1..4096), else what the machine has (at
+  // least 1).
   int num_threads = 1;
   // NO_COLOR is set: no colours on a terminal.
   bool no_color = false;

@@ -1,5 +1,4 @@
-// Runs numbered tasks on host threads. Tasks are handed out in increasing order, so a task may wait for one with a
-// smaller number: that one has been started already, and the smallest unfinished task never waits.
+// Numbered tasks on host threads (core/parallel.hpp), for arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +6,8 @@
 
 namespace gdr::cpu {
 
-// Calls task(worker, index) for every index in [0, num_tasks), each once, on at most `threads` threads, the caller's
-// among them. worker is in [0, threads) and no two running calls share it. Denormal results are flushed to zero while
-// tasks run (they cost a hundred cycles each and lie 30 orders of magnitude below anything that counts).
-// The first exception that a task throws is thrown again here, after all threads have stopped; tasks not yet started
-// by then are dropped. If the system refuses threads, fewer are used.
+// As run_in_parallel. Denormal results are flushed to zero while tasks run (they cost a hundred cycles each and lie 30
+// orders of magnitude below anything that counts).
 void run_tasks(int threads, std::int64_t num_tasks, const std::function<void(int worker, std::int64_t index)>& task);
 
 }  // namespace gdr::cpu

@@ -13,8 +13,8 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/settings.hpp"
+#include "gpu/kernel_library.hpp"
 #include "gpu/program.hpp"
-#include "plan/planner.hpp"
 
 namespace gdr {
 namespace {
@@ -45,15 +45,10 @@ class Session {
     if (!driver_) driver_ = Driver::open(settings().libcuda);
     return driver_;
   }
-  const Nvrtc& nvrtc() {
-    const std::lock_guard lock(mutex_);
-    if (!nvrtc_) nvrtc_ = Nvrtc::open(settings().libnvrtc, settings().cuda_home);
-    return *nvrtc_;
-  }
+  KernelLibrary& library() { return library_; }
 
   std::shared_ptr<const GpuProgram> program(const GpuChoice& choice, const Shape& shape) {
     const std::shared_ptr<const Driver>& driver = this->driver();
-    const Nvrtc& compiler = nvrtc();
     const Arch device_arch = arch_of(driver->device(choice.device));
     const Key key = {choice.device,    choice.arch.empty() ? device_arch.name : choice.arch,
                      choice.strategy,  shape.head_dim_k,
@@ -61,12 +56,13 @@ class Session {
     const std::lock_guard lock(programs_mutex_);
     std::shared_ptr<const GpuProgram>& known = programs_[key];
     if (known) return known;
-    PlanRequest request;
-    request.arch = load_arch(std::get<1>(key));
-    request.shape = shape;
-    request.budget = load_budget("default");
-    if (!choice.strategy.empty()) request.strategy = choice.strategy;
-    known = std::make_shared<GpuProgram>(make_plan(request).plan, device_arch, compiler, driver, choice.device);
+    KernelRequest request;
+    request.plan.arch = load_arch(std::get<1>(key));
+    request.plan.shape = shape;
+    request.plan.budget = load_budget("default");
+    request.targets = device_arch.targets;
+    if (!choice.strategy.empty()) request.plan.strategy = choice.strategy;
+    known = std::make_shared<GpuProgram>(library_.get(request), driver, choice.device);
     return known;
   }
 
@@ -74,7 +70,7 @@ class Session {
   using Key = std::tuple<int, std::string, std::string, int, int, int>;
   std::mutex mutex_, programs_mutex_;
   std::shared_ptr<const Driver> driver_;
-  std::shared_ptr<const Nvrtc> nvrtc_;
+  KernelLibrary library_{library_options({})};
   std::map<Key, std::shared_ptr<const GpuProgram>> programs_;
 };
 
@@ -188,7 +184,7 @@ std::string gpu_unavailable() {
     const std::shared_ptr<const Driver>& driver = Session::of_process().driver();
     if (driver->num_devices() == 0) return "the CUDA driver knows no device";
     arch_of(driver->device(0));
-    Session::of_process().nvrtc();
+    Session::of_process().library().nvrtc();
   } catch (const Error& error) {
     return error.what();
   }

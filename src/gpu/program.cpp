@@ -1,13 +1,10 @@
 #include "gpu/program.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstring>
-#include <future>
 
 #include "core/error.hpp"
-#include "emit/emit.hpp"
 
 namespace gdr {
 namespace {
@@ -66,33 +63,22 @@ std::int64_t num_elements(const TensorSpec& tensor, const LaunchSizes& sizes, in
   return 0;
 }
 
-GpuProgram::GpuProgram(Plan plan, const Arch& device_arch, const Nvrtc& nvrtc, std::shared_ptr<const Driver> driver,
-                       int ordinal)
-    : plan_(std::move(plan)) {
-  std::vector<std::string> targets;
-  for (const CompileTarget& target : device_arch.targets) targets.push_back(target.name);
-  const std::optional<std::string> target = nvrtc.choose_target(targets);
-  if (!target)
-    fail(ErrorKind::unsupported, "GDR-G01", "{}: NVRTC {}.{} knows none of its targets {}; a newer CUDA is needed",
-         device_arch.name, nvrtc.version_major(), nvrtc.version_minor(), fmt::join(targets, ", "));
-  std::vector<std::future<CompiledKernel>> running;
-  for (const Kernel& kernel : plan_.kernels)
-    running.push_back(std::async(std::launch::async,
-                                 [&] { return nvrtc.compile(emit_kernel(plan_, kernel), kernel.name, *target); }));
-  for (std::size_t i = 0; i < plan_.kernels.size(); ++i)
-    loaded_.emplace_back(driver, ordinal, running[i].get().cubin, plan_.kernels[i].name, plan_.kernels[i].smem_bytes);
+GpuProgram::GpuProgram(const ReadyPlan& ready, std::shared_ptr<const Driver> driver, int ordinal) : plan_(ready.plan) {
+  for (std::size_t i = 0; i < plan().kernels.size(); ++i)
+    loaded_.emplace_back(driver, ordinal, ready.kernels[i].cubin->payload(), plan().kernels[i].name,
+                         plan().kernels[i].smem_bytes);
 }
 
 void GpuProgram::launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
                         StreamHandle stream) const {
-  for (std::size_t i = 0; i < plan_.kernels.size(); ++i) launch_kernel(i, sizes, places, stream);
+  for (std::size_t i = 0; i < plan().kernels.size(); ++i) launch_kernel(i, sizes, places, stream);
 }
 
 void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
                                const std::map<std::string, TensorPlace>& places, StreamHandle stream) const {
-  const Kernel& kernel = plan_.kernels[index];
+  const Kernel& kernel = plan().kernels[index];
   ArgumentBytes arguments;
-  for (const TensorSpec* tensor : plan_.tensors_of(kernel)) {
+  for (const TensorSpec* tensor : plan().tensors_of(kernel)) {
     const auto place = places.find(tensor->name);
     arguments.add(place == places.end() ? TensorPlace{} : place->second);
   }
@@ -102,8 +88,8 @@ void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
   arguments.add(sizes.v_heads);
   arguments.add(sizes.scale);
 
-  const std::int64_t blocks = plan_.num_blocks(
-      kernel, {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan_.chunk), sizes.k_heads, sizes.v_heads});
+  const std::int64_t blocks = plan().num_blocks(
+      kernel, {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan().chunk), sizes.k_heads, sizes.v_heads});
   constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
   if (blocks > kMostBlocks)
     fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, blocks, kMostBlocks);

@@ -1,5 +1,4 @@
-// A plan made ready to run on one device: its kernels emitted, compiled for that device, and loaded; and the launches
-// of one call, with the arguments that the emitted text expects.
+// A plan loaded on one device, and the launches of one call, with the arguments that the emitted text expects.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compile/nvrtc.hpp"
-#include "config/arch.hpp"
+#include "gpu/kernel_library.hpp"
 #include "runtime/driver.hpp"
 #include "schedule/model.hpp"
 
@@ -39,11 +37,10 @@ std::int64_t num_elements(const TensorSpec& tensor, const LaunchSizes& sizes, in
 
 class GpuProgram {
  public:
-  // Compiles the plan's kernels, side by side, for `device_arch` (the architecture of the device; the plan may be for
-  // another one). Throws Error (compilation, device; unsupported GDR-G01: no target that this NVRTC knows).
-  GpuProgram(Plan plan, const Arch& device_arch, const Nvrtc& nvrtc, std::shared_ptr<const Driver> driver, int ordinal);
+  // Loads the plan's kernels on a device. Throws Error (device).
+  GpuProgram(const ReadyPlan& ready, std::shared_ptr<const Driver> driver, int ordinal);
 
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return *plan_; }
   // Enqueues all kernels on the stream. `places` holds every tensor of the plan that is there.
   void launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places, StreamHandle stream) const;
 
@@ -51,7 +48,7 @@ class GpuProgram {
   void launch_kernel(std::size_t index, const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
                      StreamHandle stream) const;
 
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   std::vector<LoadedKernel> loaded_;
 };
 

@@ -56,7 +56,7 @@ struct WorkloadFacts {
 struct PlanFacts {
   std::string shape;  // names of the configs
   std::string budget;
-  std::string request_key;
+  std::string request_key;  // not the planner's: src/gpu/keys.hpp
   WorkloadFacts workload;
   std::vector<KernelFacts> kernels;  // as many as the plan has, in its order
   std::vector<CandidateFacts> candidates;

@@ -11,8 +11,6 @@
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "gdr/version.hpp"
 #include "plan/candidates.hpp"
 #include "plan/cost.hpp"
 #include "plan/direct_port.hpp"
@@ -23,14 +21,15 @@ namespace {
 
 constexpr std::array kChunks = {32, 64, 128, 16};  // of equals the first is taken
 
-Problem problem_of(const Shape& shape) {
-  Problem problem;
-  problem.head_dim_k = shape.head_dim_k;
-  problem.head_dim_v = shape.head_dim_v;
-  problem.group = shape.group();
-  problem.dtype = shape.dtype;
-  problem.state_dtype = shape.state_dtype;
-  return problem;
+// The workload that candidates are costed for, the same for all shapes of a class: so no plan depends on head counts or
+// lengths, and one compilation serves them all. About 32 v-heads and 32,768 tokens in one sequence.
+Shape reference_workload(const Shape& shape) {
+  Shape reference = shape;
+  reference.k_heads = std::max(1, 32 / shape.group());
+  reference.v_heads = reference.k_heads * shape.group();
+  reference.tokens = 32'768;
+  reference.sequences = 1;
+  return reference;
 }
 
 // A kernel with everything decided.
@@ -55,6 +54,7 @@ class Planner {
   explicit Planner(const PlanRequest& request)
       : request_(request),
         problem_(problem_of(request.shape)),
+        reference_(reference_workload(request.shape)),
         limit_(static_cast<int>(smem_limit_bytes(request.budget, request.arch))) {}
 
   PlanResult run() {
@@ -166,11 +166,7 @@ class Planner {
     tried.registers = needed.empty() ? 0 : *std::max_element(needed.begin(), needed.end());
     tried.reason = finished.passes.reason;
     if (finished.passes.fits) {
-      Plan plan;
-      plan.problem = problem_;
-      plan.chunk = sequence.chunk;
-      plan.tensors = sequence.tensors;
-      finished.cost = kernel_cost(plan, finished.kernel, request_.arch, request_.shape);
+      finished.cost = cost(sequence, finished.kernel, reference_);
       tried.predicted_us = finished.cost.predicted_us;
       tried.verdict = Verdict::runner_up;
     } else if (!finished.passes.registers.fits) {
@@ -178,6 +174,14 @@ class Planner {
     }
     candidates_.push_back(tried);
     return finished;
+  }
+
+  KernelCost cost(const Sequence& sequence, const Kernel& kernel, const Shape& workload) const {
+    Plan plan;
+    plan.problem = problem_;
+    plan.chunk = sequence.chunk;
+    plan.tensors = sequence.tensors;
+    return kernel_cost(plan, kernel, request_.arch, workload);
   }
 
   // What a kernel needs, at least; `label` is the candidate that needs least.
@@ -258,35 +262,13 @@ class Planner {
     return plan;
   }
 
-  // What decides the plan: this gdrjit, the architecture as configured, the budget, the class of problems and the
-  // workload that candidates were costed for.
-  std::string request_key() const {
-    const Arch& arch = request_.arch;
-    std::string text =
-        fmt::format("gdrjit {} arch {} {}.{} strategy {} limit {} blocks {} problem {} {} {} {} {} {}", GDRJIT_VERSION,
-                    arch.name, arch.compute_capability_major, arch.compute_capability_minor, request_.strategy, limit_,
-                    request_.budget.blocks_per_sm, problem_.head_dim_k, problem_.head_dim_v, problem_.group,
-                    to_string(problem_.dtype), to_string(problem_.gate_dtype), to_string(problem_.state_dtype));
-    text += fmt::format(" limits {} {} {}", arch.registers_per_sm, arch.max_registers_per_thread,
-                        arch.max_threads_per_block);
-    for (const FeatureName& feature : feature_names())
-      text += fmt::format(" {} {}", feature.name, arch.features.*feature.field);
-    text += fmt::format(" rates {} {} {} {} {}", arch.rates.num_sms, arch.rates.sm_clock_mhz,
-                        arch.rates.bf16_mma_flops_per_clock_per_sm, arch.rates.smem_bytes_per_clock_per_sm,
-                        arch.rates.hbm_bytes_per_second);
-    text += fmt::format(" workload {} {} {} {}", request_.shape.tokens, request_.shape.sequences,
-                        request_.shape.k_heads, request_.shape.v_heads);
-    return hash_hex(text);
-  }
-
   PlanFacts facts(const Sequence& sequence) {
     PlanFacts facts;
     facts.shape = request_.shape.name;
     facts.budget = request_.budget.name;
-    facts.request_key = request_key();
     facts.workload = {request_.shape.tokens, request_.shape.sequences, request_.shape.k_heads, request_.shape.v_heads};
     for (const Finished& finished : sequence.kernels) {
-      const KernelCost& cost = finished.cost;
+      const KernelCost cost = this->cost(sequence, finished.kernel, request_.shape);
       KernelFacts kernel;
       kernel.blocks = cost.blocks;
       kernel.flops = cost.flops;
@@ -329,6 +311,7 @@ class Planner {
 
   const PlanRequest& request_;
   const Problem problem_;
+  const Shape reference_;
   const int limit_;
   std::vector<CandidateFacts> candidates_;
   std::vector<PassFacts> passes_;
@@ -345,6 +328,16 @@ const std::vector<std::string_view>& strategy_names() {
     return all;
   }();
   return names;
+}
+
+Problem problem_of(const Shape& shape) {
+  Problem problem;
+  problem.head_dim_k = shape.head_dim_k;
+  problem.head_dim_v = shape.head_dim_v;
+  problem.group = shape.group();
+  problem.dtype = shape.dtype;
+  problem.state_dtype = shape.state_dtype;
+  return problem;
 }
 
 PlanResult make_plan(const PlanRequest& request) { return Planner(request).run(); }

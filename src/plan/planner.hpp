@@ -18,7 +18,7 @@ namespace gdr {
 
 struct PlanRequest {
   Arch arch;
-  Shape shape;
+  Shape shape;  // its head counts and lengths decide nothing: costs are shown for them
   Budget budget;
   std::string strategy = "fused";
   // Microseconds of any clock, for the times in the pass log; the planner itself knows no time. May be empty.
@@ -30,6 +30,9 @@ struct PlanResult {
   PlanFacts facts;
   VerifyReport proof;  // of `plan`; always without findings
 };
+
+// The class of problems of a shape.
+Problem problem_of(const Shape& shape);
 
 // Names of the strategies, in the order in which they are listed for people.
 const std::vector<std::string_view>& strategy_names();

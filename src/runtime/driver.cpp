@@ -202,7 +202,7 @@ void DeviceBuffer::download(void* target) const {
 
 // ----------------------------------------------------------------------------------------------------- kernels
 
-LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, const std::vector<std::byte>& cubin,
+LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, std::string_view cubin,
                            const std::string& name, int smem_bytes)
     : driver_(std::move(driver)), ordinal_(ordinal), name_(name), smem_bytes_(static_cast<unsigned>(smem_bytes)) {
   const InContext in(*driver_, ordinal_);

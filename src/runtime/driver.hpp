@@ -53,8 +53,8 @@ class DeviceBuffer {
 class LoadedKernel {
  public:
   // `smem_bytes`: dynamic shared memory of each launch. Throws Error (device, GDR-D03).
-  LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, const std::vector<std::byte>& cubin,
-               const std::string& name, int smem_bytes);
+  LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, std::string_view cubin, const std::string& name,
+               int smem_bytes);
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&& other) noexcept;
   LoadedKernel& operator=(LoadedKernel&&) = delete;

@@ -13,10 +13,12 @@
 namespace gdr {
 namespace {
 
+const NvrtcSearch kSearch = {"", "", {"/usr/local", "/usr"}};
+
 // Skips where there is no NVRTC; every other failure to open one is a failure.
 std::shared_ptr<const Nvrtc> open_nvrtc() {
   try {
-    return Nvrtc::open("", "");
+    return Nvrtc::open(kSearch);
   } catch (const Error& error) {
     MESSAGE("skipped: " << error.what());
     REQUIRE(std::string(error.code()) == "GDR-N01");
@@ -28,7 +30,7 @@ std::shared_ptr<const Nvrtc> open_nvrtc() {
 
 TEST_CASE("a library that is not there is an error that lists what was tried") {
   try {
-    Nvrtc::open("/nowhere/libnvrtc.so", "");
+    Nvrtc::open({"/nowhere/libnvrtc.so", "", {}});
     FAIL("opened");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::compilation);
@@ -36,32 +38,40 @@ TEST_CASE("a library that is not there is an error that lists what was tried") {
   }
 }
 
-TEST_CASE("text that does not compile is an error with the compiler's log and the options") {
+TEST_CASE("text that does not compile is a failure with the compiler's log and the options") {
   const auto nvrtc = open_nvrtc();
   if (!nvrtc) return;
+  const auto outcome = nvrtc->compile("extern \"C\" __global__ void f() { no_such_thing(); }", "f", "sm_90");
+  const auto* failure = std::get_if<CompileFailure>(&outcome);
+  REQUIRE(failure);
+  CHECK(failure->log.find("no_such_thing") != std::string::npos);
+  CHECK(failure->options == compile_options("sm_90"));
   try {
-    nvrtc->compile("extern \"C\" __global__ void f() { no_such_thing(); }", "f", "sm_90");
-    FAIL("compiled");
+    throw_failure(*failure, "/folder/f.cu");
   } catch (const Error& error) {
     const std::string text = error.what();
     CHECK(error.kind() == ErrorKind::compilation);
-    CHECK(text.find("no_such_thing") != std::string::npos);
-    CHECK(text.find("--gpu-architecture=sm_90") != std::string::npos);
+    CHECK(text.starts_with("GDR-N02 f for sm_90: NVRTC_ERROR_COMPILATION (NVRTC "));
+    for (const char* part : {"no_such_thing", "--gpu-architecture=sm_90", "The source is /folder/f.cu."})
+      CHECK_MESSAGE(text.find(part) != std::string::npos, text);
   }
 }
 
 TEST_CASE("figures of the compiler's log are read") {
   const auto nvrtc = open_nvrtc();
   if (!nvrtc) return;
-  const CompiledKernel kernel = nvrtc->compile(
-      "extern \"C\" __global__ void f(float* x, int n) { float a[64]; for (int i = 0; i < 64; ++i) a[i * n % 64] = "
-      "x[i];"
-      " x[0] = a[n % 64]; }",
+  const auto outcome = nvrtc->compile(
+      "extern \"C\" __global__ void f(float* x, int n) { __shared__ float s[32]; float a[64]; s[n % 32] = x[n];\n"
+      "for (int i = 0; i < 64; ++i) a[i * n % 64] = x[i] + s[i % 32]; x[0] = a[n % 64]; }",
       "f", "sm_90");
-  CHECK(kernel.registers > 0);
-  CHECK(kernel.stack_bytes == 256);
-  CHECK(kernel.spill_bytes == 0);
-  CHECK(kernel.cubin.size() > 500);
+  const auto* kernel = std::get_if<CompiledKernel>(&outcome);
+  REQUIRE(kernel);
+  CHECK(kernel->registers > 0);
+  CHECK(kernel->local_bytes == 256);
+  CHECK(kernel->smem_bytes == 128);
+  CHECK(kernel->spill_bytes == 0);
+  CHECK(kernel->seconds > 0);
+  CHECK(kernel->cubin.size() > 500);
 }
 
 // The first step to machine code for every architecture: a plan's small kernels, without a spilled register. (The fused
@@ -81,10 +91,12 @@ TEST_CASE("prepare and the state pass compile for every architecture without spi
     REQUIRE(target);
     for (const Kernel& kernel : plan.kernels) {
       if (kernel.function != "prepare" && kernel.function != "state_fwd") continue;
-      const CompiledKernel compiled = nvrtc->compile(emit_kernel(plan, kernel), kernel.name, *target);
-      fmt::print("{} for {}: {} registers\n", kernel.name, *target, compiled.registers);
-      CHECK(compiled.spill_bytes == 0);
-      CHECK(compiled.stack_bytes == 0);
+      const auto outcome = nvrtc->compile(emit_kernel(plan, kernel), kernel.name, *target);
+      const auto* compiled = std::get_if<CompiledKernel>(&outcome);
+      REQUIRE(compiled);
+      fmt::print("{} for {}: {} registers\n", kernel.name, *target, compiled->registers);
+      CHECK(compiled->spill_bytes == 0);
+      CHECK(compiled->local_bytes == 0);
     }
   }
 }

@@ -47,6 +47,14 @@ TEST_CASE("bundles: a list of absolute paths") {
   CHECK(parse({{"GDRJIT_BUNDLE_PATH", ":/a::/b/c:"}}).bundle_paths == Paths{"/a", "/b/c"});
 }
 
+TEST_CASE("prefixes of Python environments: absolute ones, in order") {
+  using Paths = std::vector<std::filesystem::path>;
+  CHECK(parse({}).python_prefixes == Paths{});
+  CHECK(parse({{"HOME", "/home/u"}, {"VIRTUAL_ENV", "/venv"}, {"CONDA_PREFIX", "/conda"}}).python_prefixes ==
+        Paths{"/venv/", "/conda/", "/home/u/.local"});
+  CHECK(parse({{"VIRTUAL_ENV", "venv"}}).python_prefixes == Paths{});
+}
+
 TEST_CASE("threads and colour") {
   CHECK(parse({{"GDRJIT_NUM_THREADS", "3"}}).num_threads == 3);
   CHECK(parse({{"GDRJIT_NUM_THREADS", "4096"}}).num_threads == 4096);

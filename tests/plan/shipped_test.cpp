@@ -82,7 +82,6 @@ TEST_CASE("planning twice gives the same bytes") {
       CAPTURE(asked.strategy);
       const PlanResult once = planned(asked), again = planned(asked);
       CHECK(plan_to_json(once.plan) == plan_to_json(again.plan));
-      CHECK(once.facts.request_key == again.facts.request_key);
       REQUIRE(once.facts.candidates.size() == again.facts.candidates.size());
       for (std::size_t i = 0; i < once.facts.candidates.size(); ++i)
         CHECK(once.facts.candidates[i].name == again.facts.candidates[i].name);

@@ -1,0 +1,160 @@
+// The command compile: forms of the result, what comes from the cache, exit codes. The compiler is that of tests/fakes.
+#include "cli/compile.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../cache/support.hpp"
+#include "cli/plan.hpp"
+#include "cli/progress.hpp"
+#include "core/error.hpp"
+
+namespace gdr::test {
+namespace {
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out, error;
+};
+
+// The program's command line in a process of its own: what is read from the environment is read once a process.
+Outcome gdrjit(const std::vector<std::string>& arguments, const std::string& cache, const std::string& nvrtc) {
+  const std::string text = in_child([&] {
+    ::setenv("GDRJIT_CACHE_DIR", cache.c_str(), 1);
+    ::setenv("GDRJIT_LIBNVRTC", nvrtc.c_str(), 1);
+    CLI::App app("test", "gdrjit");
+    app.require_subcommand(1);
+    std::ostringstream out;
+    add_plan_command(app, out);
+    add_compile_command(app, out);
+    nlohmann::json outcome = {{"exit_code", 0}, {"error", ""}};
+    try {
+      app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::ParseError& error) {
+      outcome = {{"exit_code", 2}, {"error", error.what()}};
+    } catch (const Error& error) {
+      outcome = {{"exit_code", error.exit_code()}, {"error", error.what()}};
+    }
+    outcome["out"] = out.str();
+    return outcome.dump();
+  });
+  const nlohmann::json outcome = nlohmann::json::parse(text);
+  return {outcome.at("exit_code"), outcome.at("out"), outcome.at("error")};
+}
+
+// A shape that is planned quickly.
+std::string small_shape(const TempFolder& folder) {
+  const std::string file = (folder.path() / "small.json").string();
+  std::ofstream(file)
+      << R"({"schema_version": 1, "about": "for tests", "name": "small", "model": "none", "k_heads": 2, "v_heads": 4,
+    "head_dim_k": 32, "head_dim_v": 32, "dtype": "bf16"})";
+  return file;
+}
+
+constexpr const char* kNowhere = "/nowhere/libnvrtc.so";
+
+}  // namespace
+
+TEST_CASE("compile: figures of every kernel, as JSON and as a table; the second time from the cache, without NVRTC") {
+  const TempFolder folder;
+  const std::string cache = (folder.path() / "cache").string(), shape = small_shape(folder);
+  const std::vector<std::string> command = {"compile", "--arch", "sm_120,sm_90", "--shape", shape, "--format", "json"};
+  const Outcome made = gdrjit(command, cache, GDR_FAKE_NVRTC);
+  CHECK(made.error == "");
+  REQUIRE(made.exit_code == 0);
+  const nlohmann::json report = nlohmann::json::parse(made.out);
+  CHECK(report.at("cache_dir") == cache);
+  const nlohmann::json plan = nlohmann::json::parse(
+      gdrjit({"plan", "--arch", "sm_120", "--shape", shape, "--format", "json"}, cache, kNowhere).out);
+  const std::size_t num_kernels = plan.at("kernels").size();
+  REQUIRE(report.at("kernels").size() > num_kernels);
+  for (std::size_t i = 0; i < num_kernels; ++i) {
+    const nlohmann::json& kernel = report.at("kernels").at(i);
+    const nlohmann::json& planned = plan.at("kernels").at(i);
+    CHECK(kernel.at("name") == planned.at("name"));
+    CHECK(kernel.at("kernel_key") == planned.at("kernel_key"));
+    CHECK(kernel.at("arch") == "sm_120");
+    CHECK(kernel.at("target") == "sm_120f");
+    CHECK(kernel.at("registers") == 96);
+    CHECK(kernel.at("spill_bytes") == 20);
+    CHECK(kernel.at("local_bytes") == 24);
+    CHECK(kernel.at("smem_bytes") == planned.at("smem").at("total_bytes").get<int>() + 512);
+    CHECK(kernel.at("seconds").get<double>() > 0);
+    CHECK(kernel.at("cached") == false);
+  }
+  CHECK(report.at("kernels").back().at("target") == "sm_90a");
+
+  const Outcome found = gdrjit(command, cache, kNowhere);
+  REQUIRE(found.exit_code == 0);
+  for (const nlohmann::json& kernel : nlohmann::json::parse(found.out).at("kernels")) {
+    CHECK(kernel.at("cached") == true);
+    CHECK(kernel.at("seconds") == 0.0);
+    CHECK(kernel.at("registers") == 96);
+  }
+  const Outcome table = gdrjit({"compile", "--arch", "sm_120", "--shape", shape}, cache, kNowhere);
+  CHECK(table.out.starts_with("kernel "));
+  CHECK(table.out.find("gdr_prepare_bf16_k32v32_") != std::string::npos);
+  CHECK(table.out.find(" cached\n") != std::string::npos);
+  CHECK(table.out.ends_with(" from the cache; " + cache + "\n"));
+
+  const std::string file = (folder.path() / "report.json").string();
+  std::vector<std::string> to_file = command;
+  to_file.insert(to_file.end(), {"-o", file, "--jobs", "1"});
+  CHECK(gdrjit(to_file, cache, kNowhere).out == "");
+  CHECK(read_file(file) == found.out);
+}
+
+TEST_CASE("compile: what is wrong is said with the exit code of its kind") {
+  const TempFolder folder;
+  const std::string cache = (folder.path() / "cache").string(), shape = small_shape(folder);
+  struct Row {
+    std::string name;
+    std::vector<std::string> arguments;
+    const char* nvrtc;
+    int exit_code;
+    std::string error;  // its beginning
+  };
+  const Row rows[] = {
+      {"no arch", {"compile"}, GDR_FAKE_NVRTC, 2, "--arch is required"},
+      {"unknown arch", {"compile", "--arch", "sm_90,sm_999"}, GDR_FAKE_NVRTC, 2, "GDR-C11 "},
+      {"forward", {"compile", "--arch", "sm_90", "--ops", "fwd"}, GDR_FAKE_NVRTC, 3, "GDR-L02 "},
+      {"does not fit",
+       {"compile", "--arch", "sm_90", "--shape", shape, "--budget", "2000"},
+       GDR_FAKE_NVRTC,
+       3,
+       "GDR-P03 "},
+      {"jobs", {"compile", "--arch", "sm_90", "--jobs", "-1"}, GDR_FAKE_NVRTC, 2, "--jobs: "},
+      {"no compiler",
+       {"compile", "--arch", "sm_90", "--shape", shape},
+       kNowhere,
+       4,
+       "GDR-N01 sm_90: its kernels are not in the cache and have to be compiled. libnvrtc: not found"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const Outcome outcome = gdrjit(row.arguments, cache, row.nvrtc);
+    CHECK(outcome.exit_code == row.exit_code);
+    CHECK_MESSAGE(outcome.error.starts_with(row.error), outcome.error);
+    CHECK(outcome.out == "");
+  }
+  ::setenv("FAKE_NVRTC_FAIL", "role_", 1);
+  const Outcome failed = gdrjit({"compile", "--arch", "sm_90", "--shape", shape}, cache, GDR_FAKE_NVRTC);
+  ::unsetenv("FAKE_NVRTC_FAIL");
+  CHECK(failed.exit_code == 4);
+  CHECK(failed.error.find("The source is " + cache + "/failed/gdr_") != std::string::npos);
+}
+
+TEST_CASE("the progress bar's line") {
+  CHECK(ProgressBar::line("compile", 0, 4, "a", 80) == "compile [....................] 0 of 4, a");
+  CHECK(ProgressBar::line("compile", 1, 4, "gdr_x", 80) == "compile [#####...............] 1 of 4, gdr_x");
+  CHECK(ProgressBar::line("compile", 4, 4, "b", 80) == "compile [####################] 4 of 4, b");
+  CHECK(ProgressBar::line("compile", 1, 4, "gdr_x", 12) == "compile [###");
+}
+
+}  // namespace gdr::test
