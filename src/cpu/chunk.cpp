@@ -54,8 +54,7 @@ Chunk<T>::Chunk(const Sizes& sizes)
       e_(kChunk * dim_v_),
       d1_(kChunk * dim_v_),
       d_(kChunk * dim_v_),
-      scaled_(kChunk * dim_v_),
-      dv_(kChunk * dim_v_),
+      scaled_(2 * kChunk * dim_v_),
       dqk_(2 * kChunk * dim_k_),
       oe_(2 * kChunk * kChunk),
       dp_(kChunk * kChunk),
@@ -152,31 +151,31 @@ const T* Chunk<T>::output(const T* s0) {
 }
 
 template <class T>
-void Chunk<T>::advance(T* s) {
+void Chunk<T>::advance(const T* s0, T* s1) {
   for (std::int64_t i = 0; i < rows_; ++i)
     scaled_row(er_[at(i)] * beta_[at(i)], e_.data() + i * dim_v_, dim_v_, scaled_.data() + i * dim_v_);
-  scaled_row(el_, s, dim_k_ * dim_v_, s);
-  gemm_.tn(dim_k_, dim_v_, rows_, k_rows(), dim_k_, scaled_.data(), dim_v_, s, dim_v_, true);
+  scaled_row(el_, s0, dim_k_ * dim_v_, s1);
+  gemm_.tn(dim_k_, dim_v_, rows_, k_rows(), dim_k_, scaled_.data(), dim_v_, s1, dim_v_, true);
 }
 
 template <class T>
-void Chunk<T>::backward(const T* a, const T* s0, T* ds) {
-  const std::int64_t n = rows_, K = dim_k_, V = dim_v_;
-  const T* const decay = decay_.data();
+void Chunk<T>::score_pairs() {
+  const std::int64_t n = rows_;
   T* const pg = pm_.data();
   T* const m = pm_.data() + n * n;
-  T* const dO = odv_.data();
-  T* const dV = odv_.data() + n * V;
-  T* const dQ = dqk_.data();
-  T* const dK = dqk_.data() + n * K;
-  Rows reach_back, reach_on;  // a_i and b_i of dg
-
-  // 1, 2: [P; KK] = [Q; K] K^T; Pg = s P o G; M = strictLower(KK o G).
-  gemm_.nt(2 * n, n, K, q_rows(), K, k_rows(), K, pg, n, false);
-  for (std::int64_t i = 0; i < n * n; ++i) pg[i] *= scale_ * decay[i];
-  for (std::int64_t i = 0; i < n * n; ++i) m[i] *= decay[i];
+  // [P; KK] = [Q; K] K^T; Pg = s P o G; M = strictLower(KK o G).
+  gemm_.nt(2 * n, n, dim_k_, q_rows(), dim_k_, k_rows(), dim_k_, pg, n, false);
+  for (std::int64_t i = 0; i < n * n; ++i) pg[i] *= scale_ * decay_.data()[i];
+  for (std::int64_t i = 0; i < n * n; ++i) m[i] *= decay_.data()[i];
   for (std::int64_t i = 0; i < n; ++i) m[i * n + i] = 0;
+}
 
+template <class T>
+void Chunk<T>::solve_gradient(const T* a, const T* ds) {
+  const std::int64_t n = rows_, K = dim_k_, V = dim_v_;
+  const T* const pg = pm_.data();
+  const T* const dO = odv_.data();
+  T* const dV = odv_.data() + n * V;
   // 3: D1 = er (K dS); D = D1 + Pg^T dO.
   gemm_.nn(n, V, K, k_rows(), K, ds, V, d1_.data(), V, false);
   for (std::int64_t i = 0; i < n; ++i) scaled_row(er_[at(i)], d1_.data() + i * V, V, d1_.data() + i * V);
@@ -187,7 +186,32 @@ void Chunk<T>::backward(const T* a, const T* s0, T* ds) {
   for (std::int64_t i = 0; i < n; ++i) scaled_row(beta_[at(i)], d_.data() + i * V, V, scaled_.data() + i * V);
   std::copy_n(scaled_.data(), n * V, dV);
   gemm_.tn(n, V, n, a, n, scaled_.data(), V, dV, V, true);
-  std::copy_n(dV, n * V, dv_.data());
+}
+
+template <class T>
+void Chunk<T>::retreat(const T* ds, T* ds0) {
+  // dS0 = eL dS + [Q; K]^T [s eg dO; -eg dV].
+  const std::int64_t n = rows_, K = dim_k_, V = dim_v_;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t row_o = i * V, row_v = (n + i) * V;
+    scaled_row(static_cast<double>(scale_) * eg_[at(i)], odv_.data() + row_o, V, scaled_.data() + row_o);
+    scaled_row(-eg_[at(i)], odv_.data() + row_v, V, scaled_.data() + row_v);
+  }
+  scaled_row(el_, ds, K * V, ds0);
+  gemm_.tn(K, V, 2 * n, q_rows(), K, scaled_.data(), V, ds0, V, true);
+}
+
+template <class T>
+void Chunk<T>::differentiate(const T* a, const T* s0, const T* ds) {
+  const std::int64_t n = rows_, K = dim_k_, V = dim_v_;
+  const T* const decay = decay_.data();
+  const T* const pg = pm_.data();
+  const T* const m = pm_.data() + n * n;
+  const T* const dO = odv_.data();
+  const T* const dV = odv_.data() + n * V;
+  T* const dQ = dqk_.data();
+  T* const dK = dqk_.data() + n * K;
+  Rows reach_back, reach_on;  // a_i and b_i of dg
 
   // 5, 7, 8: U, W, E.
   solve_errors(a, s0);
@@ -245,14 +269,6 @@ void Chunk<T>::backward(const T* a, const T* s0, T* ds) {
   // 12: dQ += dP K; dK += [dP^T, dKK + dKK^T] [Q; K].
   gemm_.nn(n, K, n, dp_.data(), n, k_rows(), K, dQ, K, true);
   gemm_.nn(n, K, 2 * n, dpk_.data(), 2 * n, q_rows(), K, dK, K, true);
-
-  // 13: dS <- eL dS + [Q; K]^T [s eg dO; -eg dV].
-  for (std::int64_t i = 0; i < n; ++i) {
-    scaled_row(static_cast<double>(scale_) * eg_[at(i)], dO + i * V, V, dO + i * V);
-    scaled_row(-eg_[at(i)], dV + i * V, V, dV + i * V);
-  }
-  scaled_row(el_, ds, K * V, ds);
-  gemm_.tn(K, V, 2 * n, q_rows(), K, dO, V, ds, V, true);
 
   assemble_dg(reach_back, reach_on, el_ * whole);
 }

@@ -40,16 +40,24 @@ class Chunk {
   void solve_errors(const T* a, const T* s0);
   // F7, F8, after solve_errors and load_q: o [rows, V], to be taken before advance changes s0 in place.
   const T* output(const T* s0);
-  // F9, after solve_errors: s <- S1.
-  void advance(T* s);
-  // Steps 1 to 13, after load, load_q and load_do: the chunk's gradients, from `a`, the state at its start and the
-  // gradient ds of the state at its end, which becomes that of the state at its start.
-  void backward(const T* a, const T* s0, T* ds);
+  // F9, after solve_errors: s1, the state at the chunk end.
+  void advance(const T* s0, T* s1);
 
-  // What backward leaves; valid until the next load.
+  // The backward, after load, load_q and load_do. ds is the gradient of the state at the chunk end. Only two of its
+  // parts are links of the recurrence, solve_gradient and retreat.
+  // Steps 1, 2: Pg and M.
+  void score_pairs();
+  // Steps 3, 4, after score_pairs: D1, D and dV.
+  void solve_gradient(const T* a, const T* ds);
+  // Step 13, after solve_gradient: ds0, the gradient of the state at the chunk start.
+  void retreat(const T* ds, T* ds0);
+  // Steps 5 to 12, after solve_gradient: the chunk's gradients. s0 is the state at its start.
+  void differentiate(const T* a, const T* s0, const T* ds);
+
+  // What differentiate leaves; valid until the next load.
   const T* dq() const { return dqk_.data(); }                   // [rows, K], this v-head's share
   const T* dk() const { return dqk_.data() + rows_ * dim_k_; }  // [rows, K], this v-head's share
-  const T* dv() const { return dv_.data(); }                    // [rows, V]
+  const T* dv() const { return odv_.data() + rows_ * dim_v_; }  // [rows, V]
   const double* dg() const { return dg_.data(); }               // [rows]
   const double* dbeta() const { return dbeta_.data(); }         // [rows]
 
@@ -72,12 +80,11 @@ class Chunk {
   Buffer<T> decay_;            // G [rows, rows], zero above the diagonal
   Buffer<T> qk_;               // [Q; K], [2 rows, K]
   Buffer<T> v_;                // [rows, V]
-  Buffer<T> odv_;              // [dO; dV], [2 rows, V]; at the end [s eg dO; -eg dV]
+  Buffer<T> odv_;              // [dO; dV], [2 rows, V]
   Buffer<T> pm_;               // [P; KK], then [Pg; M], [2 rows, rows]
   Buffer<T> u_, w_, e_;        // U, W, E [rows, V]
   Buffer<T> d1_, d_;           // D1, D [rows, V]
-  Buffer<T> scaled_;           // an operand with scaled rows [rows, V]
-  Buffer<T> dv_;               // [rows, V]
+  Buffer<T> scaled_;           // an operand with scaled rows, up to [2 rows, V]
   Buffer<T> dqk_;              // [dQ; dK], [2 rows, K]
   Buffer<T> oe_;               // [dO; dV] E^T, [2 rows, rows]
   Buffer<T> dp_;               // dP [rows, rows]

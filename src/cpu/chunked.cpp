@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cpu/buffer.hpp"
@@ -39,8 +41,8 @@ ChunkPlace place_of(const Sequence& sequence, std::int64_t v_head, std::int64_t 
   return {sequence.batch, begin, std::min(kChunk, sequence.end - begin), v_head};
 }
 
-// The order in which tasks are handed out: long sequences first, so that no thread is left alone with one at the end;
-// the v-heads of a group after one another, as GroupSum needs.
+// One (sequence, v-head). The order in which they are handed out: long sequences first, so that no thread is
+// left alone with one at the end; the v-heads of a group after one another, as GroupSum needs.
 struct Task {
   std::int64_t sequence = 0;
   std::int64_t v_head = 0;
@@ -68,46 +70,98 @@ void read_state(const View& view, const Block& block, T* state) {
   }
 }
 
-// What one thread works in; made by the thread itself on its first task.
-template <class T>
-struct ForwardWorker {
-  explicit ForwardWorker(const FwdCall& call)
-      : chunk(call.sizes), state(call.sizes.dim_k * call.sizes.dim_v), inverse(kChunk * kChunk) {}
+// Threads of each worker when `threads` are shared by the workers that there are pairs for: all are used even where
+// there are fewer pairs.
+std::vector<int> share_threads(int threads, std::size_t pairs) {
+  const int workers =
+      static_cast<int>(std::clamp<std::size_t>(pairs, 1, static_cast<std::size_t>(std::max(1, threads))));
+  std::vector<int> shares(static_cast<std::size_t>(workers), std::max(1, threads) / workers);
+  for (int worker = 0; worker < threads % workers; ++worker) ++shares[static_cast<std::size_t>(worker)];
+  return shares;
+}
 
-  void run(const FwdCall& call, const Task& task) {
-    const Sequence& sequence = call.sequences[static_cast<std::size_t>(task.sequence)];
-    const Block states = state_rows(task.sequence, task.v_head, call.sizes.dim_k, call.sizes.dim_v);
-    read_state(call.initial_state, states, state.data());
-    const std::int64_t chunks = ceil_div(sequence.length(), kChunk);
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      const ChunkPlace place = place_of(sequence, task.v_head, c);
-      chunk.load(call, place);
-      chunk.load_q(call);
-      chunk.invert(inverse.data());
-      chunk.solve_errors(inverse.data(), state.data());
-      write_block(call.o, token_rows(place.batch, place.begin, place.v_head, place.rows, call.sizes.dim_v),
-                  chunk.output(state.data()));
-      chunk.advance(state.data());
-    }
-    if (call.final_state.present) write_block(call.final_state, states, state.data());
+// What one worker, a team of one or more threads, works in: the chunks at work and the states that its recurrences hand
+// from one to the next.
+template <class T>
+class Workshop {
+ public:
+  Workshop(const Sizes& sizes, int threads)
+      : sizes_(sizes),
+        threads_(threads),
+        slots_(threads == 1 ? 1 : 2 * std::int64_t{threads}),
+        states_((slots_ + 1) * state_elems()) {
+    for (std::int64_t slot = 0; slot < slots_; ++slot) chunks_.emplace_back(sizes);
   }
 
-  Chunk<T> chunk;
-  Buffer<T> state;
-  Buffer<T> inverse;
+  std::int64_t state_elems() const { return sizes_.dim_k * sizes_.dim_v; }
+
+  // The chunk that is at work for step `index` of a chain.
+  Chunk<T>& chunk(std::int64_t index) { return chunks_[static_cast<std::size_t>(index % slots_)]; }
+  // The state between the steps index - 1 and index. There is one more than chunks: a step reads one and writes
+  // another.
+  T* state(std::int64_t index) { return states_.data() + index % (slots_ + 1) * state_elems(); }
+
+  void run(std::int64_t count, std::function<void(std::int64_t)> before, std::function<void(std::int64_t)> step,
+           std::function<void(std::int64_t)> after) {
+    run_chain(threads_, {count, slots_, std::move(before), std::move(step), std::move(after)});
+  }
+
+  std::int64_t slots() const { return slots_; }
+
+ private:
+  const Sizes& sizes_;
+  int threads_;
+  std::int64_t slots_;
+  std::vector<Chunk<T>> chunks_;
+  Buffer<T> states_;
+};
+
+template <class T>
+class ForwardWorker {
+ public:
+  ForwardWorker(const FwdCall& call, int threads)
+      : call_(call), shop_(call.sizes, threads), inverses_(shop_.slots() * kChunk * kChunk) {}
+
+  void run(const Task& task) {
+    const Sequence& sequence = call_.sequences[static_cast<std::size_t>(task.sequence)];
+    const Block states = state_rows(task.sequence, task.v_head, call_.sizes.dim_k, call_.sizes.dim_v);
+    const std::int64_t chunks = ceil_div(sequence.length(), kChunk);
+    const auto inverse = [&](std::int64_t c) { return inverses_.data() + c % shop_.slots() * kChunk * kChunk; };
+    read_state(call_.initial_state, states, shop_.state(0));
+    shop_.run(
+        chunks,
+        [&](std::int64_t c) {
+          Chunk<T>& chunk = shop_.chunk(c);
+          chunk.load(call_, place_of(sequence, task.v_head, c));
+          chunk.load_q(call_);
+          chunk.invert(inverse(c));
+        },
+        [&](std::int64_t c) {
+          shop_.chunk(c).solve_errors(inverse(c), shop_.state(c));
+          shop_.chunk(c).advance(shop_.state(c), shop_.state(c + 1));
+        },
+        [&](std::int64_t c) {
+          const ChunkPlace place = place_of(sequence, task.v_head, c);
+          write_block(call_.o, token_rows(place.batch, place.begin, place.v_head, place.rows, call_.sizes.dim_v),
+                      shop_.chunk(c).output(shop_.state(c)));
+        });
+    if (call_.final_state.present) write_block(call_.final_state, states, shop_.state(chunks));
+  }
+
+ private:
+  const FwdCall& call_;
+  Workshop<T> shop_;
+  Buffer<T> inverses_;  // A' - I of each chunk at work
 };
 
 template <class T>
 class BackwardWorker {
  public:
-  BackwardWorker(const BwdCall& call, std::int64_t state_bytes, std::int64_t longest_span)
+  BackwardWorker(const BwdCall& call, int threads, std::int64_t state_bytes, std::int64_t longest_span)
       : call_(call),
         state_bytes_(state_bytes),
-        state_elems_(call.sizes.dim_k * call.sizes.dim_v),
-        chunk_(call.sizes),
-        state_(state_elems_),
-        gradient_(state_elems_),
-        starts_(longest_span * state_elems_),
+        shop_(call.sizes, threads),
+        starts_((longest_span + 1) * shop_.state_elems()),
         inverses_(longest_span * kChunk * kChunk) {}
 
   void run(const Task& task, typename GroupSum<T>::Turn& turn) {
@@ -116,68 +170,88 @@ class BackwardWorker {
     const Block states = state_rows(task.sequence, task.v_head, call_.sizes.dim_k, call_.sizes.dim_v);
 
     // The state at the start of every span. The last span's chunks are first walked when they are needed.
-    read_state(call_.initial_state, states, state_.data());
-    Buffer<T> marks(chunking.spans() * state_elems_);
-    for (std::int64_t span = 0; span < chunking.spans(); ++span) {
-      std::copy_n(state_.data(), state_elems_, marks.data() + span * state_elems_);
-      if (span + 1 == chunking.spans()) break;
-      for (std::int64_t c = span * chunking.span; c < (span + 1) * chunking.span; ++c) {
-        chunk_.load(call_, place_of(sequence, task.v_head, c));
-        chunk_.invert(inverses_.data());
-        chunk_.solve_errors(inverses_.data(), state_.data());
-        chunk_.advance(state_.data());
-      }
+    Buffer<T> marks(std::max<std::int64_t>(1, chunking.spans()) * shop_.state_elems());
+    read_state(call_.initial_state, states, marks.data());
+    for (std::int64_t span = 0; span + 1 < chunking.spans(); ++span) {
+      copy_state(mark(marks, span), start(0));
+      walk(sequence, task.v_head, span * chunking.span, chunking.span, chunking.span);
+      copy_state(start(chunking.span), mark(marks, span + 1));
     }
 
-    read_state(call_.final_state_grad, states, gradient_.data());
+    read_state(call_.final_state_grad, states, shop_.state(0));
     for (std::int64_t span = chunking.spans() - 1; span >= 0; --span) {
-      std::copy_n(marks.data() + span * state_elems_, state_elems_, starts_.data());
-      const std::int64_t first = span * chunking.span, last = std::min(first + chunking.span, chunking.chunks);
-      store_span(sequence, task.v_head, first, last);
-      for (std::int64_t c = last - 1; c >= first; --c) {
-        const ChunkPlace place = place_of(sequence, task.v_head, c);
-        chunk_.load(call_, place);
-        chunk_.load_q(call_);
-        chunk_.load_do(call_);
-        chunk_.backward(inverse(c - first), start(c - first), gradient_.data());
-        write_rows(place);
-        turn.add(place.begin, place.rows, chunk_.dq(), chunk_.dk());
-      }
+      const std::int64_t first = span * chunking.span, count = std::min(chunking.span, chunking.chunks - first);
+      copy_state(mark(marks, span), start(0));
+      walk(sequence, task.v_head, first, count, count - 1);
+      walk_back(sequence, task.v_head, first, count, turn);
     }
-    if (call_.dh0.present) write_block(call_.dh0, states, gradient_.data());
+    if (call_.dh0.present) write_block(call_.dh0, states, shop_.state(0));
   }
 
  private:
-  T* start(std::int64_t chunk) { return starts_.data() + chunk * state_elems_; }
+  T* start(std::int64_t chunk) { return starts_.data() + chunk * shop_.state_elems(); }
   T* inverse(std::int64_t chunk) { return inverses_.data() + chunk * kChunk * kChunk; }
+  T* mark(Buffer<T>& marks, std::int64_t span) { return marks.data() + span * shop_.state_elems(); }
+  void copy_state(const T* from, T* to) { std::copy_n(from, shop_.state_elems(), to); }
 
-  // From the state at the start of chunk `first`: the inverse of every chunk up to `last` and the state at its start.
-  void store_span(const Sequence& sequence, std::int64_t v_head, std::int64_t first, std::int64_t last) {
-    for (std::int64_t c = 0; c < last - first; ++c) {
-      chunk_.load(call_, place_of(sequence, v_head, first + c));
-      chunk_.invert(inverse(c));
-      if (first + c + 1 == last) break;
-      chunk_.solve_errors(inverse(c), start(c));
-      std::copy_n(start(c), state_elems_, start(c + 1));
-      chunk_.advance(start(c + 1));
-    }
+  // From start(0), the state at the start of chunk `first`: the inverses of `count` chunks and the states at the ends
+  // of the first `ends` of them.
+  void walk(const Sequence& sequence, std::int64_t v_head, std::int64_t first, std::int64_t count, std::int64_t ends) {
+    shop_.run(
+        count,
+        [&](std::int64_t c) {
+          shop_.chunk(c).load(call_, place_of(sequence, v_head, first + c));
+          shop_.chunk(c).invert(inverse(c));
+        },
+        [&](std::int64_t c) {
+          if (c == ends) return;
+          shop_.chunk(c).solve_errors(inverse(c), start(c));
+          shop_.chunk(c).advance(start(c), start(c + 1));
+        },
+        [](std::int64_t) {});
   }
 
-  void write_rows(const ChunkPlace& place) {
+  // After walk: the gradients of these chunks, the last one first, from shop_.state(0), the gradient of the state at
+  // their end, which becomes that of the state at their start.
+  void walk_back(const Sequence& sequence, std::int64_t v_head, std::int64_t first, std::int64_t count,
+                 typename GroupSum<T>::Turn& turn) {
+    shop_.run(
+        count,
+        [&](std::int64_t i) {
+          Chunk<T>& chunk = shop_.chunk(i);
+          chunk.load(call_, place_of(sequence, v_head, first + count - 1 - i));
+          chunk.load_q(call_);
+          chunk.load_do(call_);
+          chunk.score_pairs();
+        },
+        [&](std::int64_t i) {
+          shop_.chunk(i).solve_gradient(inverse(count - 1 - i), shop_.state(i));
+          shop_.chunk(i).retreat(shop_.state(i), shop_.state(i + 1));
+        },
+        [&](std::int64_t i) {
+          const std::int64_t c = count - 1 - i;
+          Chunk<T>& chunk = shop_.chunk(i);
+          chunk.differentiate(inverse(c), start(c), shop_.state(i));
+          const ChunkPlace place = place_of(sequence, v_head, first + c);
+          write_rows(chunk, place);
+          turn.add(place.begin, place.rows, chunk.dq(), chunk.dk());
+        });
+    if (shop_.state(count) != shop_.state(0)) copy_state(shop_.state(count), shop_.state(0));
+  }
+
+  void write_rows(const Chunk<T>& chunk, const ChunkPlace& place) {
     write_block(call_.dv, token_rows(place.batch, place.begin, place.v_head, place.rows, call_.sizes.dim_v),
-                chunk_.dv());
+                chunk.dv());
     const Block column = token_rows(place.batch, place.begin, place.v_head, place.rows, 1);
-    write_block(call_.dg, column, chunk_.dg());
-    write_block(call_.dbeta, column, chunk_.dbeta());
+    write_block(call_.dg, column, chunk.dg());
+    write_block(call_.dbeta, column, chunk.dbeta());
   }
 
   const BwdCall& call_;
   std::int64_t state_bytes_;  // limit of starts_ and inverses_ together
-  std::int64_t state_elems_;
-  Chunk<T> chunk_;
-  Buffer<T> state_, gradient_;  // S and dS, [K, V]
-  Buffer<T> starts_;            // state at the start of each chunk of a span
-  Buffer<T> inverses_;          // A' - I of each chunk of a span
+  Workshop<T> shop_;
+  Buffer<T> starts_;    // states at the starts of the chunks of a span, and at its end
+  Buffer<T> inverses_;  // A' - I of each chunk of a span
 };
 
 }  // namespace
@@ -185,31 +259,37 @@ class BackwardWorker {
 template <class T>
 void chunked_forward(const FwdCall& call, const ChunkedOptions& options) {
   const std::vector<Task> tasks = make_tasks(call);
-  std::vector<std::unique_ptr<ForwardWorker<T>>> workers(static_cast<std::size_t>(options.threads));
-  run_tasks(options.threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
-    auto& own = workers[static_cast<std::size_t>(worker)];
-    if (!own) own = std::make_unique<ForwardWorker<T>>(call);
-    own->run(call, tasks[static_cast<std::size_t>(index)]);
-  });
+  const std::vector<int> shares = share_threads(options.threads, tasks.size());
+  std::vector<std::unique_ptr<ForwardWorker<T>>> workers(shares.size());
+  run_tasks(static_cast<int>(shares.size()), static_cast<std::int64_t>(tasks.size()),
+            [&](int worker, std::int64_t index) {
+              auto& own = workers[static_cast<std::size_t>(worker)];
+              if (!own) own = std::make_unique<ForwardWorker<T>>(call, shares[static_cast<std::size_t>(worker)]);
+              own->run(tasks[static_cast<std::size_t>(index)]);
+            });
   zero_rows_past_end(call, call.o, call.sizes.v_heads, call.sizes.dim_v);
 }
 
 template <class T>
 void chunked_backward(const BwdCall& call, const ChunkedOptions& options) {
   const std::vector<Task> tasks = make_tasks(call);
+  const std::vector<int> shares = share_threads(options.threads, tasks.size());
   std::int64_t longest_span = 1;
   for (const Sequence& sequence : call.sequences)
     longest_span =
-        std::max(longest_span, make_chunking<T>(call.sizes, sequence.length(), options.state_bytes_per_thread).span);
+        std::max(longest_span, make_chunking<T>(call.sizes, sequence.length(), options.state_bytes_per_task).span);
   GroupSum<T> sum(call);
-  std::vector<std::unique_ptr<BackwardWorker<T>>> workers(static_cast<std::size_t>(options.threads));
-  run_tasks(options.threads, static_cast<std::int64_t>(tasks.size()), [&](int worker, std::int64_t index) {
-    const Task& task = tasks[static_cast<std::size_t>(index)];
-    typename GroupSum<T>::Turn turn(sum, task.sequence, task.v_head);
-    auto& own = workers[static_cast<std::size_t>(worker)];
-    if (!own) own = std::make_unique<BackwardWorker<T>>(call, options.state_bytes_per_thread, longest_span);
-    own->run(task, turn);
-  });
+  std::vector<std::unique_ptr<BackwardWorker<T>>> workers(shares.size());
+  run_tasks(static_cast<int>(shares.size()), static_cast<std::int64_t>(tasks.size()),
+            [&](int worker, std::int64_t index) {
+              const Task& task = tasks[static_cast<std::size_t>(index)];
+              typename GroupSum<T>::Turn turn(sum, task.sequence, task.v_head);
+              auto& own = workers[static_cast<std::size_t>(worker)];
+              if (!own)
+                own = std::make_unique<BackwardWorker<T>>(call, shares[static_cast<std::size_t>(worker)],
+                                                          options.state_bytes_per_task, longest_span);
+              own->run(task, turn);
+            });
   zero_rows_past_end(call, call.dq, call.sizes.k_heads, call.sizes.dim_k);
   zero_rows_past_end(call, call.dk, call.sizes.k_heads, call.sizes.dim_k);
   zero_rows_past_end(call, call.dv, call.sizes.v_heads, call.sizes.dim_v);

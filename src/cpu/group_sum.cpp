@@ -1,17 +1,22 @@
 #include "cpu/group_sum.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <limits>
+
+#include "cpu/chunk.hpp"
 
 namespace gdr::cpu {
 namespace {
 
-// Progress of a v-head that will add nothing more.
-constexpr std::int64_t kLeft = std::numeric_limits<std::int64_t>::max();
+std::int64_t chunks_of(const Sequence& sequence) { return (sequence.length() + kChunk - 1) / kChunk; }
 
-std::size_t count(const BwdCall& call, std::int64_t heads) {
-  return call.heads_per_group() == 1 ? 0 : call.sequences.size() * static_cast<std::size_t>(heads);
+// Where each sequence's flags begin; one more entry, for their number. Empty if no sums are needed.
+std::vector<std::int64_t> flag_offsets(const BwdCall& call) {
+  std::vector<std::int64_t> offsets;
+  if (call.heads_per_group() == 1) return offsets;
+  offsets.push_back(0);
+  for (const Sequence& sequence : call.sequences)
+    offsets.push_back(offsets.back() + chunks_of(sequence) * call.sizes.v_heads);
+  return offsets;
 }
 
 }  // namespace
@@ -20,8 +25,9 @@ template <class T>
 GroupSum<T>::GroupSum(const BwdCall& call)
     : call_(call),
       members_(call.heads_per_group()),
-      progress_(count(call, call.sizes.v_heads)),
-      groups_(count(call, call.sizes.k_heads)) {}
+      first_flag_(flag_offsets(call)),
+      added_(first_flag_.empty() ? 0 : static_cast<std::size_t>(first_flag_.back())),
+      groups_(members_ == 1 ? 0 : call.sequences.size() * static_cast<std::size_t>(call.sizes.k_heads)) {}
 
 template <class T>
 GroupSum<T>::Turn::Turn(GroupSum& sum, std::int64_t sequence, std::int64_t v_head) noexcept
@@ -29,30 +35,24 @@ GroupSum<T>::Turn::Turn(GroupSum& sum, std::int64_t sequence, std::int64_t v_hea
       span_(sum.call_.sequences[static_cast<std::size_t>(sequence)]),
       sequence_(sequence),
       k_head_(v_head / sum.members_),
-      member_(v_head % sum.members_) {}
+      member_(v_head % sum.members_),
+      chunks_(chunks_of(span_)) {}
 
 template <class T>
 GroupSum<T>::Turn::~Turn() {
-  if (sum_.members_ == 1) return;
-  if (added_ < span_.length()) sum_.failed_.store(true);
-  progress(member_).store(kLeft, std::memory_order_release);
-  progress(member_).notify_all();
-}
-
-template <class T>
-std::atomic<std::int64_t>& GroupSum<T>::Turn::progress(std::int64_t member) const {
-  return sum_
-      .progress_[static_cast<std::size_t>(sequence_ * sum_.call_.sizes.v_heads + k_head_ * sum_.members_ + member)];
-}
-
-template <class T>
-void GroupSum<T>::Turn::wait_for_previous() const {
-  const std::atomic<std::int64_t>& previous = progress(member_ - 1);
-  std::int64_t rows = previous.load(std::memory_order_acquire);
-  while (rows <= added_) {
-    previous.wait(rows, std::memory_order_acquire);
-    rows = previous.load(std::memory_order_acquire);
+  if (sum_.members_ == 1 || num_added_.load() == chunks_) return;
+  sum_.failed_.store(true);
+  for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) {
+    added(member_, chunk).store(true, std::memory_order_release);
+    added(member_, chunk).notify_all();
   }
+}
+
+template <class T>
+std::atomic<bool>& GroupSum<T>::Turn::added(std::int64_t member, std::int64_t chunk) const {
+  const std::int64_t v_head = k_head_ * sum_.members_ + member;
+  return sum_.added_[static_cast<std::size_t>(sum_.first_flag_[static_cast<std::size_t>(sequence_)] + v_head * chunks_ +
+                                              chunk)];
 }
 
 template <class T>
@@ -65,12 +65,16 @@ void GroupSum<T>::Turn::add(std::int64_t begin, std::int64_t rows, const T* dq, 
     return;
   }
 
-  if (member_ > 0) wait_for_previous();
+  const std::int64_t chunk = (begin - span_.begin) / kChunk;
+  if (member_ > 0) added(member_ - 1, chunk).wait(false, std::memory_order_acquire);
   if (!sum_.failed_.load()) {
     Group& group = sum_.groups_[static_cast<std::size_t>(sequence_ * sum_.call_.sizes.k_heads + k_head_)];
-    if (member_ == 0 && added_ == 0) {
-      group.dq = Buffer<T>(span_.length() * dim_k);
-      group.dk = Buffer<T>(span_.length() * dim_k);
+    if (member_ == 0) {
+      const std::lock_guard<std::mutex> lock(group.mutex);
+      if (group.dq.data() == nullptr) {
+        group.dk = Buffer<T>(span_.length() * dim_k);
+        group.dq = Buffer<T>(span_.length() * dim_k);
+      }
     }
     T* const sum_dq = group.dq.data() + (begin - span_.begin) * dim_k;
     T* const sum_dk = group.dk.data() + (begin - span_.begin) * dim_k;
@@ -81,12 +85,16 @@ void GroupSum<T>::Turn::add(std::int64_t begin, std::int64_t rows, const T* dq, 
     if (member_ + 1 == sum_.members_) {
       write_block(sum_.call_.dq, block, sum_dq);
       write_block(sum_.call_.dk, block, sum_dk);
-      if (added_ + rows == span_.length()) group = Group();
+      const std::lock_guard<std::mutex> lock(group.mutex);
+      if (++group.written == chunks_) {
+        group.dq = Buffer<T>();
+        group.dk = Buffer<T>();
+      }
     }
   }
-  added_ += rows;
-  progress(member_).store(added_, std::memory_order_release);
-  progress(member_).notify_all();
+  ++num_added_;
+  added(member_, chunk).store(true, std::memory_order_release);
+  added(member_, chunk).notify_all();
 }
 
 template class GroupSum<float>;

@@ -59,7 +59,7 @@ struct Spec {
   std::string keys = "random";  // or "all equal, beta 1, g 0"
   double key_cosine = 0;        // mean cosine between any two keys of a head
   bool initial_state = true, final_state_grad = true, dh0 = true;
-  std::int64_t state_bytes = ChunkedOptions{}.state_bytes_per_thread;
+  std::int64_t state_bytes = ChunkedOptions{}.state_bytes_per_task;
   std::optional<double> scale;  // default K^-0.5
   std::uint64_t seed = 1;
 };

@@ -18,10 +18,12 @@ TEST_CASE("threads: equal bits for any number of threads") {
     std::string name;
     std::vector<std::int64_t> lengths;
     std::int64_t k_heads, v_heads;
+    std::int64_t state_bytes = ChunkedOptions{}.state_bytes_per_task;
   };
   const Row rows[] = {{"more heads than threads", {100, 0, 33, 7}, 2, 8},
                       {"one head", {200}, 1, 1},
                       {"one group of three", {200}, 1, 3},
+                      {"one head in spans of three chunks", {500}, 1, 1, 3 * (33 * 20 + 32 * 32) * 8},
                       {"groups of two", {65, 64}, 2, 4}};
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -29,6 +31,7 @@ TEST_CASE("threads: equal bits for any number of threads") {
     spec.lengths = row.lengths;
     spec.k_heads = row.k_heads;
     spec.v_heads = row.v_heads;
+    spec.state_bytes = row.state_bytes;
     spec.dim_k = 33;
     spec.dim_v = 20;
     spec.dtype = DType::bf16;
@@ -83,6 +86,55 @@ TEST_CASE("run_tasks: each task once, in order of start, on workers of its own")
       for (const auto& count : runs) CHECK(count == 1);
     }
   }
+}
+
+TEST_CASE("run_chain: steps in order, each between its before and its after, no more at work than slots") {
+  for (const int threads : {1, 2, 5})
+    for (const std::int64_t slots : {1, 2, 7})
+      for (const std::int64_t count : {0, 1, 3, 500}) {
+        CAPTURE(threads);
+        CAPTURE(slots);
+        CAPTURE(count);
+        std::vector<std::atomic<std::int64_t>> owner(static_cast<std::size_t>(slots));  // of a slot: index + 1
+        std::vector<std::atomic<int>> stage(static_cast<std::size_t>(count));
+        std::atomic<std::int64_t> next{0};
+        std::atomic<int> wrong{0};
+        const auto expect = [&](bool right) { wrong += right ? 0 : 1; };
+        run_chain(threads, {count, slots,
+                            [&](std::int64_t index) {
+                              expect(owner[static_cast<std::size_t>(index % slots)].exchange(index + 1) == 0);
+                              expect(stage[static_cast<std::size_t>(index)].exchange(1) == 0);
+                            },
+                            [&](std::int64_t index) {
+                              expect(stage[static_cast<std::size_t>(index)].exchange(2) == 1);
+                              expect(next.fetch_add(1) == index);
+                            },
+                            [&](std::int64_t index) {
+                              expect(stage[static_cast<std::size_t>(index)].exchange(3) == 2);
+                              expect(owner[static_cast<std::size_t>(index % slots)].exchange(0) == index + 1);
+                            }});
+        CHECK(wrong == 0);
+        CHECK(next == count);
+        for (const auto& reached : stage) CHECK(reached == 3);
+      }
+}
+
+TEST_CASE("run_chain: the exception of any stage comes out and nothing hangs") {
+  for (const int threads : {1, 2, 5})
+    for (const int failing : {0, 1, 2}) {
+      CAPTURE(threads);
+      CAPTURE(failing);
+      std::atomic<int> afters{0};
+      const auto stage = [&](int number) {
+        return [&, number](std::int64_t index) {
+          if (number == failing && index == 7) throw std::runtime_error("stage of seven");
+          if (number == 2) ++afters;
+        };
+      };
+      CHECK_THROWS_WITH_AS(run_chain(threads, {100000, 4, stage(0), stage(1), stage(2)}), "stage of seven",
+                           std::runtime_error);
+      CHECK(afters < 1000);
+    }
 }
 
 TEST_CASE("run_tasks: the exception of a task comes out and later tasks are dropped") {
