@@ -70,13 +70,15 @@ void read_state(const View& view, const Block& block, T* state) {
   }
 }
 
-// Threads of each worker when `threads` are shared by the workers that there are pairs for: all are used even where
-// there are fewer pairs.
-std::vector<int> share_threads(int threads, std::size_t pairs) {
-  const int workers =
-      static_cast<int>(std::clamp<std::size_t>(pairs, 1, static_cast<std::size_t>(std::max(1, threads))));
-  std::vector<int> shares(static_cast<std::size_t>(workers), std::max(1, threads) / workers);
-  for (int worker = 0; worker < threads % workers; ++worker) ++shares[static_cast<std::size_t>(worker)];
+// How `threads` are shared by as many workers as there are tasks for. Half of a task's work is its two recurrences,
+// which run one after the other: more than a few threads would find nothing to do in it.
+std::vector<int> share_threads(int threads, std::size_t num_tasks) {
+  constexpr int kMost = 4;
+  const int all = std::max(1, threads);
+  const int workers = static_cast<int>(std::clamp<std::size_t>(num_tasks, 1, static_cast<std::size_t>(all)));
+  std::vector<int> shares;
+  for (int worker = 0; worker < workers; ++worker)
+    shares.push_back(std::min(kMost, all / workers + (worker < all % workers ? 1 : 0)));
   return shares;
 }
 

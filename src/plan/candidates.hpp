@@ -20,7 +20,7 @@ struct KernelCandidate {
 // Candidates with the same roles and fragments, so with the same registers: if those of one do not suffice, none do.
 struct Family {
   std::vector<KernelCandidate> candidates;
-  bool is_fallback = false;  // tried only if no earlier family's registers suffice
+  bool is_fallback = false;  // tried only if no candidate of an earlier family fits
 };
 
 // One launch of a strategy and the ways to do it.

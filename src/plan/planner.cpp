@@ -125,24 +125,29 @@ class Planner {
     std::optional<Finished> best;
     try_candidates(slot, [&](const KernelCandidate& candidate) {
       Finished finished = finish(candidate, sequence);
-      const bool registers_fit = finished.passes.registers.fits;
+      const Tried tried{finished.passes.registers.fits, finished.passes.fits};
       const auto rank = [](const Finished& f) { return std::tuple(f.cost.predicted_us, f.kernel.smem_bytes); };
       if (finished.passes.fits && (!best || rank(finished) < rank(*best))) best = std::move(finished);
-      return registers_fit;
+      return tried;
     });
     return best;
   }
 
-  // Fallback families are left out once registers suffice for an earlier one, and the rest of a family where they do
-  // not. `registers_fit(candidate)` tries one.
-  template <typename Try>
-  static void try_candidates(const KernelSlot& slot, const Try& registers_fit) {
+  struct Tried {
+    bool registers_fit = false, fits = false;
+  };
+
+  // Fallback families are left out once an earlier candidate fits, and the rest of a family where registers do not
+  // suffice. `attempt(candidate)` tries one.
+  template <typename Attempt>
+  static void try_candidates(const KernelSlot& slot, const Attempt& attempt) {
     bool some_fit = false;
     for (const Family& family : slot.families) {
       if (family.is_fallback && some_fit) continue;
       for (const KernelCandidate& candidate : family.candidates) {
-        if (!registers_fit(candidate)) break;
-        some_fit = true;
+        const Tried tried = attempt(candidate);
+        if (!tried.registers_fit) break;
+        some_fit |= tried.fits;
       }
     }
   }
@@ -203,7 +208,7 @@ class Planner {
         const PassResult passes = pass(candidate, tensors, limit, kernel);
         if (passes.registers.fits && (!smallest || passes.smem_bytes < smallest->bytes))
           smallest = {passes.smem_bytes, slot.function, candidate.label};
-        return passes.registers.fits;
+        return Tried{passes.registers.fits, false};  // fallbacks may need less
       });
       if (slot.families.empty()) has_no_kernel_ = true;
       if (!smallest) return std::nullopt;

@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "../cpu/build_kind.hpp"
+#include "core/error.hpp"
 #include "plans.hpp"
 #include "schedule/plan_json.hpp"
 
@@ -65,6 +67,38 @@ TEST_CASE("budgets of 60,000 bytes and more: every plan is proved and right, mor
   }
   MESSAGE(fmt::format("{} distinct plans, {:.1f} s", distinct.size(), seconds_since_start() - begin));
   CHECK(distinct.size() >= (cpu::test::test_is_slow() ? 3 : 6));
+}
+
+// For chunk 16 the kernels with v in registers are fallbacks. The smallest of them needs less than any with v in shared
+// memory, whose registers suffice too: it is what the least budget gets, and only that.
+TEST_CASE("a fallback is taken where nothing else fits in bytes, and not tried where something does") {
+  const auto least_bytes = [] {
+    try {
+      planned({.budget_bytes = 16'384});
+    } catch (const Error& error) {
+      const std::string text = error.what(), asks = "needs at least ";
+      return std::stoi(text.substr(text.find(asks) + asks.size()));
+    }
+    return 0;
+  };
+  const auto num_tried = [](const PlanResult& result, const std::string& v, bool fits) {
+    return std::count_if(result.facts.candidates.begin(), result.facts.candidates.end(), [&](const auto& candidate) {
+      return candidate.name.starts_with("fused c16: ") && candidate.name.find(v) != std::string::npos &&
+             (candidate.verdict != Verdict::refused) == fits;
+    });
+  };
+  const int bytes = least_bytes();
+  const PlanResult least = planned({.budget_bytes = bytes});
+  CHECK(chosen(least, "bwd_fused").find("v to registers") != std::string::npos);
+  CHECK(num_tried(least, "v in smem", true) == 0);
+  CHECK(num_tried(least, "v in smem", false) > 0);
+  CHECK(verify(least.plan).text() == "");
+  const Case c = for_plan({.name = "", .lengths = {37, 1}, .gate_scale = 0.04}, least.plan);
+  CHECK(largest(errors_of(least.plan, c, 1)) < 0.005);
+
+  const PlanResult more = planned({.budget_bytes = bytes + 1024});
+  CHECK(chosen(more, "bwd_fused").find("v in smem") != std::string::npos);
+  CHECK(num_tried(more, "v to registers", true) + num_tried(more, "v to registers", false) == 0);
 }
 
 }  // namespace gdr::test
