@@ -1,6 +1,6 @@
 # cmake -DTEMPLATES=<folder> -DOUTPUT=<file.cpp> -P EmbedTemplates.cmake
 # Writes a C++ file that holds the texts of templates/, in a fixed order. Long texts are split: compilers limit literals.
-file(GLOB_RECURSE files RELATIVE "${TEMPLATES}" "${TEMPLATES}/*.cu" "${TEMPLATES}/*.cuh")
+file(GLOB_RECURSE files RELATIVE "${TEMPLATES}" "${TEMPLATES}/*.cu" "${TEMPLATES}/*.cuh" "${TEMPLATES}/*.hpp")
 list(SORT files)
 set(cpp "// Written by cmake/EmbedTemplates.cmake from templates/. Change those files, not this one.\n")
 string(APPEND cpp "#include \"emit/texts.hpp\"\n\nnamespace gdr {\nnamespace {\n\n"

@@ -1,7 +1,7 @@
 // gdrjit %{version}, %{kernel}, plan for %{arch}. Generated: change the template or config, not this file.
 // plan %{plan_hash}. %{decisions}
 // Reproduce: gdrjit emit PLAN.json --kernel %{function}
-%{primitives}
+%{library}
 // ---------------------------------------------------------------------------------------------------- the plan
 
 constexpr int kChunk = %{chunk};
@@ -57,7 +57,7 @@ GDR_FN GlobalTile<T, kStride> tile_of(const TensorArg& tensor, i64 item, int hea
 %{roles}
 // ---------------------------------------------------------------------------------------------------- the kernel
 
-extern "C" __global__ void __launch_bounds__(kThreads, %{blocks_per_sm}) %{kernel}(const Args args) {
+GDR_KERNEL(kThreads, %{blocks_per_sm}) %{kernel}(const Args args) {
   const int warp = thread_index() / 32, lane = thread_index() % 32;
 %{init}
   const Block block = find_block(args);

@@ -3,7 +3,7 @@
 // Waits for: %{waits_for}. Signals: %{signals}.
 GDR_FN void role_%{role}(const Args& args, const Block& block, Me me) {
 %{registers_taken}%{register_tiles}%{prologue}
-  _Pragma("unroll 1")
+  GDR_ROLLED
   for (int it = 0; it < %{iterations}; ++it) {
     const int chunk = %{chunk};
     const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);

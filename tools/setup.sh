@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config git                                                         # to build
   libfmt-dev nlohmann-json3-dev libxxhash-dev libcli11-dev libeigen3-dev                       # the library
-  doctest-dev librapidcheck-dev                                                                # its tests
+  doctest-dev librapidcheck-dev libboost-context-dev                                                              # its tests
 )
 if [[ ${1:-} == --demo || ${1:-} == --full ]]; then packages+=(python3-numpy); fi
 if [[ ${1:-} == --full ]]; then

@@ -22,11 +22,12 @@ class KernelWriter {
  public:
   KernelWriter(const Plan& plan, const Kernel& kernel) : plan_(plan), kernel_(kernel) {}
 
-  std::string text() const {
+  // `library`: what stands between provenance and plan.
+  std::string text(const std::string& library) const {
     TemplateValues values;
     values.set("version", GDRJIT_VERSION).set("kernel", kernel_.name).set("arch", plan_.arch);
     values.set("plan_hash", plan_hash(plan_)).set("decisions", decisions()).set("function", kernel_.function);
-    values.set("primitives", primitives()).set("chunk", std::to_string(plan_.chunk));
+    values.set("library", library).set("chunk", std::to_string(plan_.chunk));
     values.set("threads", std::to_string(kernel_.threads())).set("smem_bytes", std::to_string(kernel_.smem_bytes));
     values.set("smem_limit", std::to_string(plan_.smem_limit_bytes)).set("group", std::to_string(plan_.problem.group));
     values.set("tiles", tiles()).set("barriers", barriers()).set("arguments", arguments());
@@ -39,15 +40,6 @@ class KernelWriter {
   std::string decisions() const {
     return fmt::format("Strategy {}, chunk {}, state in {} part{}.", plan_.strategy, plan_.chunk, plan_.state_split,
                        plan_.state_split == 1 ? "" : "s");
-  }
-
-  static std::string primitives() {
-    std::string text = "\n";
-    for (const char* file : {"device/gpu.cuh", "device/tiles.cuh", "device/ops.cuh"}) {
-      text += template_text(file);
-      text += '\n';
-    }
-    return text;
   }
 
   std::string tiles() const {
@@ -177,13 +169,12 @@ class KernelWriter {
     return text;
   }
 
-  // cp.async arrivals come from every lane, others once from a warp.
   int arrivals(const Barrier& barrier) const {
     int count = 0;
     for (const Role& role : kernel_.roles)
       for (const Step& step : role.body) {
         const Op& op = kernel_.ops[static_cast<std::size_t>(step.op)];
-        if (op.kind == OpKind::arrive && op.barrier == barrier.name) count += role.warps * (op.after_copies ? 32 : 1);
+        if (op.kind == OpKind::arrive && op.barrier == barrier.name) count += role.warps * arrivals_of_warp(kernel_, role, op);
       }
     return count;
   }
@@ -218,6 +209,16 @@ class KernelWriter {
 
 }  // namespace
 
-std::string emit_kernel(const Plan& plan, const Kernel& kernel) { return KernelWriter(plan, kernel).text(); }
+std::string emit_kernel(const Plan& plan, const Kernel& kernel, Primitives primitives) {
+  std::string library = "\n";
+  for (const char* file : {primitives == Primitives::device ? "device/gpu.cuh" : "device/host.hpp", "device/tiles.cuh",
+                           "device/ops.cuh"}) {
+    library += template_text(file);
+    library += '\n';
+  }
+  return KernelWriter(plan, kernel).text(library);
+}
+
+std::string emit_plan_text(const Plan& plan, const Kernel& kernel) { return KernelWriter(plan, kernel).text(""); }
 
 }  // namespace gdr

@@ -8,8 +8,17 @@
 
 namespace gdr {
 
-// The source of one kernel; its entry point is extern "C" and has the kernel's name.
+// Which implementation of the primitives stands in front of the text; all that follows is the same.
+enum class Primitives {
+  device,  // PTX, for the GPU
+  host,    // calls into an engine that executes a block's threads on the host (tests/host)
+};
+
+// The source of one kernel; its entry point has the kernel's name (and is extern "C" for the GPU).
 // Throws Error (unsupported, GDR-E10) for what the renderers cannot say yet, naming the op.
-std::string emit_kernel(const Plan& plan, const Kernel& kernel);
+std::string emit_kernel(const Plan& plan, const Kernel& kernel, Primitives primitives = Primitives::device);
+
+// The same without the primitives: what the plan decides.
+std::string emit_plan_text(const Plan& plan, const Kernel& kernel);
 
 }  // namespace gdr

@@ -22,6 +22,9 @@ std::string rect(const Operand& operand) {
                      operand.cols.end);
 }
 
+// Of a copy_in that is not of packed blocks: what cp.async cannot do.
+bool is_copied_by_stores(const Op& op) { return op.mechanism != Mechanism::cp_async || op.operands[1].transposed; }
+
 class StepWriter {
  public:
   StepWriter(const Plan& plan, const Kernel& kernel, const Role& role, const Step& step, bool in_loop)
@@ -35,6 +38,7 @@ class StepWriter {
   std::string text() const {
     TemplateValues values;
     const std::string indent(in_loop_ ? 4 : 2, ' ');
+    values.set("index", std::to_string(step_.op)).set("iteration", in_loop_ ? "it" : "-1");
     values.set("indent", indent).set("id", op_.id).set("step", op_.step.empty() ? "order" : op_.step);
     values.set("text", indent + statement());
     return render_file("op", values);
@@ -128,7 +132,7 @@ class StepWriter {
     if (plan_.tensor(src.name).order == GlobalOrder::lower16) return render_file("copy_in_lower", values);
     values.set("rect", rect(dst)).set("check_rows", yes(checks_rows()));
     values.set("src_row", row_of(src)).set("src_col", col_of(src));
-    if (op_.mechanism == Mechanism::cp_async && !src.transposed) return render_file("copy_in", values);
+    if (!is_copied_by_stores(op_)) return render_file("copy_in", values);
     values.set("transposed", yes(src.transposed));
     return render_file("copy_in_plain", values);
   }
@@ -301,8 +305,8 @@ class StepWriter {
     const std::string byte =
         b.stages == 1 ? barrier_name(b.name) : fmt::format("{} + it % {} * 8", barrier_name(b.name), b.stages);
     TemplateValues values;
-    values.set("function", op_.after_copies ? "barrier_arrive_after_copies" : "arrive");
-    values.set("arguments", op_.after_copies ? byte : "me, " + byte);
+    values.set("barrier", byte).keep("copies", op_.after_copies);
+    values.keep("stores", !op_.after_copies || copies_by_stores(kernel_, role_));
     return render_file("arrive", values);
   }
 
@@ -333,6 +337,19 @@ std::string shared_type(const std::string& tile) { return "S_" + tile; }
 std::string register_type(const std::string& tile) { return "R_" + tile; }
 std::string register_name(const std::string& tile) { return "r_" + tile; }
 std::string barrier_name(const std::string& barrier) { return "kBarrier_" + barrier; }
+
+bool copies_by_stores(const Kernel& kernel, const Role& role) {
+  return std::any_of(role.body.begin(), role.body.end(), [&](const Step& step) {
+    const Op& op = kernel.ops[static_cast<std::size_t>(step.op)];
+    return op.kind == OpKind::copy_in && is_copied_by_stores(op);
+  });
+}
+
+int arrivals_of_warp(const Kernel& kernel, const Role& role, const Op& arrive) {
+  constexpr int kLanes = 32;
+  if (!arrive.after_copies) return 1;
+  return kLanes + (copies_by_stores(kernel, role) ? 1 : 0);
+}
 
 std::string step_text(const Plan& plan, const Kernel& kernel, const Role& role, const Step& step, bool in_loop) {
   return StepWriter(plan, kernel, role, step, in_loop).text();

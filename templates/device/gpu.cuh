@@ -4,6 +4,7 @@
 #define GDR_FN static __device__ __forceinline__
 #define GDR_UNROLL _Pragma("unroll")
 #define GDR_ROLLED _Pragma("unroll 1")
+#define GDR_KERNEL(threads, blocks_per_sm) extern "C" __global__ void __launch_bounds__(threads, blocks_per_sm)
 
 using u8 = unsigned char;
 using u16 = unsigned short;
@@ -12,6 +13,10 @@ using u64 = unsigned long long;
 using i64 = long long;
 
 extern __shared__ __align__(1024) u8 gdr_shared[];
+
+// The op (its index in the plan's kernel) and iteration that a thread comes to: for whoever watches. Nothing here.
+template <int kOp>
+GDR_FN void at_op(int) {}
 
 GDR_FN int block_index() { return static_cast<int>(blockIdx.x); }
 GDR_FN int thread_index() { return static_cast<int>(threadIdx.x); }

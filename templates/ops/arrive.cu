@@ -1,1 +1,1 @@
-%{function}(%{arguments});
+%{#copies}barrier_arrive_after_copies(%{barrier}); %{/copies}%{#stores}arrive(me, %{barrier});%{/stores}

@@ -1,2 +1,3 @@
 %{indent}// %{step} [%{id}]
+%{indent}at_op<%{index}>(%{iteration});
 %{text}
