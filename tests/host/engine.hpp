@@ -26,14 +26,14 @@ enum class Landing { late, random, early };
 enum class Exponential { device, library };
 
 enum class FaultKind {
-  race,         // an access that nothing orders after another one
-  unwritten,    // a read of shared bytes that nobody wrote
-  bounds,       // outside shared memory, the op's tiles, or a tensor; misaligned
-  global,       // a tensor: unwritten, written twice, written by the same launch
-  phase,        // an arrival or a wait falls into another phase of an mbarrier than its own
-  barrier,      // a barrier used against its rules
-  divergence,   // lanes of a warp at different collective operations
-  registers,    // setmaxnreg against its rules
+  race,        // an access that nothing orders after another one
+  unwritten,   // a read of shared bytes that nobody wrote
+  bounds,      // outside shared memory, the op's tiles, or a tensor; misaligned
+  global,      // a tensor: unwritten, written twice, written by the same launch
+  phase,       // an arrival or a wait falls into another phase of an mbarrier than its own
+  barrier,     // a barrier used against its rules
+  divergence,  // lanes of a warp at different collective operations
+  registers,   // setmaxnreg against its rules
   deadlock,
 };
 const char* to_string(FaultKind kind);
@@ -56,11 +56,15 @@ struct EngineOptions {
   std::map<std::string, int> added_arrivals;
 };
 
+struct StoredBytes {
+  int byte = 0, bytes = 0;
+};
+
 // One warp has left an op, with what it wrote to shared memory there.
 struct Published {
   int block = 0, op = 0, iteration = 0, warp = 0;  // of its role
-  std::vector<int> bytes;                          // first byte of each store, in some order
-  std::function<void(int byte, void* value, int bytes)> read;
+  std::vector<StoredBytes> stored;                 // in some order
+  std::function<const std::byte*(int byte)> memory;
 };
 
 struct BlockRun {

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   }
   try {
     const std::string arch = argv[1], strategy = argv[2], function = argv[3];
-    const gdr::Plan plan = gdr::host::shipped_plan(arch, strategy);
+    const gdr::Plan& plan = gdr::host::shipped_plan(arch, strategy);
     const gdr::Kernel& kernel = gdr::host::kernel_of(plan, function);
     const std::string text = gdr::host::host_text(plan, kernel);
     std::string fills;
@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
         "static std::function<void()> bind(const gdr::host::Arguments& given) {{\n  Args args = {{}};\n{2}"
         "  given.fill_sizes(args);\n  return [args] {{ {3}(args); }};\n}}\n"
         "static const gdr::host::Registered registered(\n"
-        "    gdr::host::CompiledKernel{{\"{4}\", \"{5}\", \"{6}\", \"{3}\", \"{7}\", bind}});\n\n}}  // namespace {0}\n",
+        "    gdr::host::CompiledKernel{{\"{4}\", \"{5}\", \"{6}\", \"{3}\", \"{7}\", bind}});\n\n}}  // namespace "
+        "{0}\n",
         space, text, fills, kernel.name, arch, strategy, function, gdr::host::text_hash(text));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "generate: %s\n", error.what());

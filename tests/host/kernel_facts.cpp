@@ -21,11 +21,15 @@ int element_bytes(const Tile& tile) { return static_cast<int>(size_bytes(tile.dt
 }  // namespace
 
 KernelFacts::KernelFacts(const Kernel& kernel, const std::map<std::string, int>& tile_bytes)
-    : kernel_(kernel) {
-  for (const Op& op : kernel.ops) ops_.push_back(facts_of(op, tile_bytes));
+    : kernel_(kernel), tile_bytes_(tile_bytes), ops_(kernel.ops.size()) {}
+
+const KernelFacts::OpFacts& KernelFacts::facts_of(int op) const {
+  std::optional<OpFacts>& facts = ops_[static_cast<std::size_t>(op)];
+  if (!facts) facts = make_facts(kernel_.ops[static_cast<std::size_t>(op)]);
+  return *facts;
 }
 
-KernelFacts::OpFacts KernelFacts::facts_of(const Op& op, const std::map<std::string, int>& tile_bytes) const {
+KernelFacts::OpFacts KernelFacts::make_facts(const Op& op) const {
   OpFacts facts;
   for (const Operand& operand : op.operands) {
     const bool reads = operand.access != Access::write, writes = operand.access != Access::read;
@@ -42,8 +46,8 @@ KernelFacts::OpFacts KernelFacts::facts_of(const Op& op, const std::map<std::str
     for (const Operand& operand : op.operands) {
       if (!is_shared(kernel_, operand)) continue;
       const Tile& tile = kernel_.tile(operand.name);
-      const auto limited = tile_bytes.find(tile.name);
-      const int end = tile.offset_bytes + (limited == tile_bytes.end() ? gdr::tile_bytes(tile) : limited->second);
+      const auto limited = tile_bytes_.find(tile.name);
+      const int end = tile.offset_bytes + (limited == tile_bytes_.end() ? gdr::tile_bytes(tile) : limited->second);
       for (int row = operand.rows.begin; row < operand.rows.end; ++row)
         for (int col = operand.cols.begin; col < operand.cols.end; ++col) {
           if (!element_exists(tile, row, col)) continue;
@@ -78,7 +82,7 @@ int KernelFacts::first_warp(const Role& role) const {
 }
 
 bool KernelFacts::may_touch(int op, int iteration, int byte, int bytes, bool writes) const {
-  const OpFacts& facts = ops_[static_cast<std::size_t>(op)];
+  const OpFacts& facts = facts_of(op);
   const std::vector<bool>& cells =
       (writes ? facts.writes : facts.reads)[static_cast<std::size_t>(std::max(iteration, 0) % facts.period)];
   for (int at = byte; at < byte + bytes; at += kCellBytes)
@@ -87,7 +91,7 @@ bool KernelFacts::may_touch(int op, int iteration, int byte, int bytes, bool wri
 }
 
 const std::vector<std::string>& KernelFacts::tensors(int op, bool writes) const {
-  const OpFacts& facts = ops_[static_cast<std::size_t>(op)];
+  const OpFacts& facts = facts_of(op);
   return writes ? facts.written_tensors : facts.read_tensors;
 }
 
@@ -104,8 +108,7 @@ KernelFacts::Found KernelFacts::find(int op, int iteration, int byte) const {
   if (op >= 0)
     for (const Operand& operand : kernel_.ops[static_cast<std::size_t>(op)].operands) {
       if (!is_shared(kernel_, operand)) continue;
-      const Found found =
-          in_tile(kernel_.tile(operand.name), operand.rows, operand.cols, std::max(iteration, 0));
+      const Found found = in_tile(kernel_.tile(operand.name), operand.rows, operand.cols, std::max(iteration, 0));
       if (found.tile != nullptr) return found;
     }
   for (const Tile& tile : kernel_.tiles) {

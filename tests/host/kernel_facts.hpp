@@ -1,5 +1,5 @@
-// What the plan says about a kernel's text, for naming what happens there and for judging it: roles, ops, which bytes of
-// shared memory and which tensors each op may touch, barriers by their place.
+// What the plan says about a kernel's text, for naming what happens there and for judging it: roles, ops, which bytes
+// of shared memory and which tensors each op may touch, barriers by their place.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct BarrierPlace {
 
 class KernelFacts {
  public:
-  // Keeps a reference. `tile_bytes`: a tile that has fewer bytes than the plan says.
+  // Keeps a reference to the kernel. `tile_bytes`: a tile that has fewer bytes than the plan says.
   explicit KernelFacts(const Kernel& kernel, const std::map<std::string, int>& tile_bytes = {});
 
   const Kernel& kernel() const { return kernel_; }
@@ -41,7 +41,7 @@ class KernelFacts {
 
  private:
   struct OpFacts {
-    int period = 1;  // of the iterations' stages
+    int period = 1;                                // of the iterations' stages
     std::vector<std::vector<bool>> reads, writes;  // by iteration in the period, by two bytes
     std::vector<std::string> read_tensors, written_tensors;
   };
@@ -49,11 +49,13 @@ class KernelFacts {
     const Tile* tile = nullptr;
     int row = 0, col = 0;
   };
-  OpFacts facts_of(const Op& op, const std::map<std::string, int>& tile_bytes) const;
+  const OpFacts& facts_of(int op) const;
+  OpFacts make_facts(const Op& op) const;
   Found find(int op, int iteration, int byte) const;
 
   const Kernel& kernel_;
-  std::vector<OpFacts> ops_;
+  const std::map<std::string, int> tile_bytes_;
+  mutable std::vector<std::optional<OpFacts>> ops_;  // made when they are first asked for
 };
 
 }  // namespace gdr::host

@@ -44,15 +44,13 @@ class Placement {
   }
   std::size_t host_bytes() const {
     const std::vector<std::int64_t> dims = shape();
-    return element() * static_cast<std::size_t>(
-                           std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()));
+    return element() *
+           static_cast<std::size_t>(std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()));
   }
   std::size_t item_bytes() const {  // of a sequence's tokens
     return element() * static_cast<std::size_t>(tokens_ * heads_ * tensor_.cols);
   }
-  std::size_t gap_bytes() const {
-    return element() * static_cast<std::size_t>(kGapRows * heads_ * tensor_.cols);
-  }
+  std::size_t gap_bytes() const { return element() * static_cast<std::size_t>(kGapRows * heads_ * tensor_.cols); }
   bool is_token() const { return tensor_.index == TensorIndex::token; }
   std::int64_t sequences() const { return sequences_; }
   std::int64_t chunks() const { return chunks_; }
@@ -61,8 +59,7 @@ class Placement {
     return is_token() ? static_cast<std::size_t>(sequences_) * (item_bytes() + gap_bytes()) : host_bytes();
   }
   TensorArgument argument(std::byte* data) const {
-    if (is_token())
-      return {data, (tokens_ + kGapRows) * heads_ * tensor_.cols, tensor_.cols, heads_ * tensor_.cols};
+    if (is_token()) return {data, (tokens_ + kGapRows) * heads_ * tensor_.cols, tensor_.cols, heads_ * tensor_.cols};
     return {data, heads_ * tile_, tile_, tensor_.cols};
   }
 
@@ -121,8 +118,8 @@ class HostLaunch {
     }
     if (placement.is_token())
       for (std::int64_t s = 0; s < placement.sequences(); ++s) {
-        const std::size_t begin = static_cast<std::size_t>(s) * (placement.item_bytes() + placement.gap_bytes()) +
-                                  placement.item_bytes();
+        const std::size_t begin =
+            static_cast<std::size_t>(s) * (placement.item_bytes() + placement.gap_bytes()) + placement.item_bytes();
         memory_.forbid(tensor.name, begin, begin + placement.gap_bytes());
       }
   }
@@ -138,9 +135,10 @@ class HostLaunch {
   }
 
   std::optional<Fault> run_kernel(const Kernel& kernel, const HostOptions& options) {
-    const KernelFacts facts(kernel, options.tile_bytes);
+    std::optional<KernelFacts> own;
+    if (options.facts == nullptr) own.emplace(kernel);
     BlockRun run;
-    run.facts = &facts;
+    run.facts = options.facts != nullptr ? options.facts : &*own;
     run.threads = kernel.threads();
     run.smem_bytes = kernel.smem_bytes;
     run.global = &memory_;
@@ -152,8 +150,8 @@ class HostLaunch {
     if (options.observer) run.observer = [&](const Published& p) { options.observer(kernel, p); };
     const std::function<void()> body = compiled(plan_, kernel).bind(arguments_);
     const auto chunks = Placement(plan_, plan_.tensors.front(), shape_).chunks();
-    std::vector<int> blocks(static_cast<std::size_t>(plan_.num_blocks(
-        kernel, {arguments_.num_sequences, chunks, arguments_.k_heads, arguments_.v_heads})));
+    std::vector<int> blocks(static_cast<std::size_t>(
+        plan_.num_blocks(kernel, {arguments_.num_sequences, chunks, arguments_.k_heads, arguments_.v_heads})));
     std::iota(blocks.begin(), blocks.end(), 0);
     Random random(options.engine.seed);
     for (std::size_t left = blocks.size(); left > 1; --left)

@@ -12,7 +12,7 @@ namespace gdr::host {
 
 struct HostOptions {
   EngineOptions engine;
-  std::map<std::string, int> tile_bytes;  // tiles with fewer bytes than the plan says
+  const KernelFacts* facts = nullptr;  // of the plan's only kernel, where many runs share them; else made anew
   std::map<std::string, BankCounter>* banks = nullptr;  // by function; asks for counting
   std::function<void(const Kernel&, const Published&)> observer;
 };

@@ -233,10 +233,8 @@ void Machine::finish_visit(int warp, OpVisit& visit) {
     published.op = visit.place.op;
     published.iteration = visit.place.iteration;
     published.warp = warp - run_.facts->first_warp(run_.facts->role_of_warp(warp));
-    published.bytes = std::move(visit.stored);
-    published.read = [this](int byte, void* value, int bytes) {
-      std::memcpy(value, memory_.at(byte), static_cast<std::size_t>(bytes));
-    };
+    published.stored = std::move(visit.stored);
+    published.memory = [this](int byte) { return memory_.at(byte); };
     run_.observer(published);
   }
   if (run_.banks == nullptr) return;

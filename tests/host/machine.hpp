@@ -15,8 +15,20 @@ namespace gdr::host {
 constexpr int kLanes = 32;
 
 // What the lanes of a warp do together.
-enum class Together { shuffle_xor, shuffle_up, shuffle_down, shuffle_from, warp_sync, load_matrices,
-                      load_matrices_transposed, product_bf16, product_fp16, block_sync, role_sync, set_registers };
+enum class Together {
+  shuffle_xor,
+  shuffle_up,
+  shuffle_down,
+  shuffle_from,
+  warp_sync,
+  load_matrices,
+  load_matrices_transposed,
+  product_bf16,
+  product_fp16,
+  block_sync,
+  role_sync,
+  set_registers
+};
 const char* to_string(Together kind);
 
 class Random {
@@ -99,7 +111,7 @@ class Machine {
   struct OpVisit {  // of a warp, until its last lane has left
     Place place;
     int left = 0;
-    std::vector<int> stored;
+    std::vector<StoredBytes> stored;
     std::vector<Access> accesses;
   };
   struct Warp {
@@ -182,11 +194,11 @@ class Machine {
   SharedMemory memory_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
-  std::map<int, Phases> phases_;          // by byte
-  std::array<Meeting, 16> meetings_;      // by id; 0 is the whole block
-  int free_registers_ = 0;                // of the block's share of the register file
+  std::map<int, Phases> phases_;      // by byte
+  std::array<Meeting, 16> meetings_;  // by id; 0 is the whole block
+  int free_registers_ = 0;            // of the block's share of the register file
   std::vector<RegisterRequest> register_requests_;
-  int thread_ = 0;       // that runs
+  int thread_ = 0;  // that runs
   int favoured_role_ = 0;
   std::vector<int> with_copies_;  // threads that have pending copies or arrivals
   std::optional<Fault> fault_;

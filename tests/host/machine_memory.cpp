@@ -74,7 +74,8 @@ bool Machine::check_access(int byte, int bytes, bool writes) {
     fail(FaultKind::bounds, thread_, place,
          fmt::format("{} bytes {} to {}, shared memory has {}", verb, byte, byte + bytes - 1, memory_.size()));
   } else if (byte % bytes != 0) {
-    fail(FaultKind::bounds, thread_, place, fmt::format("{} {} bytes at {}, no multiple of that", verb, bytes, byte), byte);
+    fail(FaultKind::bounds, thread_, place, fmt::format("{} {} bytes at {}, no multiple of that", verb, bytes, byte),
+         byte);
   } else if (run_.facts != nullptr && place.op >= 0 &&
              !run_.facts->may_touch(place.op, place.iteration, byte, bytes, writes)) {
     fail(FaultKind::bounds, thread_, place,
@@ -101,7 +102,7 @@ void Machine::shared_store(int byte, const void* value, int bytes, const void* s
     note_access(byte, bytes, site);
     Warp& warp = warp_at(thread_ / kLanes);
     if (run_.observer && !warp.visits.empty())
-      warp.visits[static_cast<std::size_t>(me().ops_entered - 1 - warp.first_visit)].stored.push_back(byte);
+      warp.visits[static_cast<std::size_t>(me().ops_entered - 1 - warp.first_visit)].stored.push_back({byte, bytes});
   }
   stop_if_faulty();
 }

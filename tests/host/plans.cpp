@@ -1,6 +1,7 @@
 #include "plans.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "config/registry.hpp"
@@ -10,13 +11,16 @@
 
 namespace gdr::host {
 
-Plan shipped_plan(const std::string& arch, const std::string& strategy) {
+const Plan& shipped_plan(const std::string& arch, const std::string& strategy) {
+  static std::map<std::pair<std::string, std::string>, Plan> plans;
+  const auto known = plans.find({arch, strategy});
+  if (known != plans.end()) return known->second;
   PlanRequest request;
   request.arch = load_arch(arch);
   request.shape = load_shape("qwen3_next");
   request.budget = load_budget("default");
   request.strategy = strategy;
-  return make_plan(request).plan;
+  return plans.emplace(std::pair(arch, strategy), make_plan(request).plan).first->second;
 }
 
 const Kernel& kernel_of(const Plan& plan, const std::string& function) {

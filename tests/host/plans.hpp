@@ -7,7 +7,7 @@
 
 namespace gdr::host {
 
-Plan shipped_plan(const std::string& arch, const std::string& strategy);
+const Plan& shipped_plan(const std::string& arch, const std::string& strategy);
 const Kernel& kernel_of(const Plan& plan, const std::string& function);  // throws if there is none
 
 std::string host_text(const Plan& plan, const Kernel& kernel);

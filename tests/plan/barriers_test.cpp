@@ -15,26 +15,6 @@
 namespace gdr::test {
 namespace {
 
-// The plan's kernel `function` alone: what other kernels write becomes its input, taken from a run of the whole plan.
-struct Alone {
-  Plan plan;
-  Tensors tensors;
-};
-Alone alone(const Plan& whole, const std::string& function, const Case& c) {
-  Alone result{whole, run_plan(whole, c, make_inputs(c, 1))};
-  result.plan.kernels = {kernel_of(whole, function)};
-  for (TensorSpec& tensor : result.plan.tensors) {
-    bool is_read = false, is_written = false;
-    for (const Op& op : result.plan.kernels[0].ops)
-      for (const Operand& operand : op.operands)
-        if (operand.is_tensor && operand.name == tensor.name)
-          (operand.access == Access::read ? is_read : is_written) = true;
-    if (tensor.kind == TensorKind::workspace && is_read) tensor.kind = TensorKind::input;
-    if (tensor.kind == TensorKind::output && !is_written) tensor.kind = TensorKind::workspace;
-  }
-  return result;
-}
-
 // The code of the first fault that one of `orders` runs meets, or "".
 std::string fault_of(const Alone& one, const Kernel& kernel, const Case& c, int orders) {
   constexpr std::array kOrders = {Order::role_ahead, Order::role_behind, Order::random, Order::priorities};
@@ -72,7 +52,7 @@ TEST_CASE("no barrier can be left out") {
     const double begin = seconds_since_start();
     const Plan plan = planned({.arch = arch}).plan;
     const Case c = for_plan({.name = "short", .lengths = {2 * plan.chunk + 1}}, plan);
-    const Alone one = alone(plan, "bwd_fused", c);
+    const Alone one = alone(plan, "bwd_fused", run_plan(plan, c, make_inputs(c, 1)));
     const Kernel& kernel = one.plan.kernels[0];
     CHECK(fault_of(one, kernel, c, 4) == "");
     int removed = 0, seen = 0;

@@ -59,6 +59,21 @@ Tensors run_plan(const Plan& plan, const Case& c, const Tensors& inputs, const I
   return tensors;
 }
 
+Alone alone(const Plan& whole, const std::string& function, const Tensors& of_whole) {
+  Alone result{whole, of_whole};
+  result.plan.kernels = {kernel_of(whole, function)};
+  for (TensorSpec& tensor : result.plan.tensors) {
+    bool is_read = false, is_written = false;
+    for (const Op& op : result.plan.kernels[0].ops)
+      for (const Operand& operand : op.operands)
+        if (operand.is_tensor && operand.name == tensor.name)
+          (operand.access == Access::read ? is_read : is_written) = true;
+    if (tensor.kind == TensorKind::workspace && is_read) tensor.kind = TensorKind::input;
+    if (tensor.kind == TensorKind::output && !is_written) tensor.kind = TensorKind::workspace;
+  }
+  return result;
+}
+
 Errors errors_of(const Tensors& found, const std::map<std::string, Values>& expected) {
   Errors errors;
   for (const std::string& name : kGradients) errors[name] = relative_error(values(found.at(name)), expected.at(name));

@@ -38,6 +38,14 @@ Case for_plan(Case c, const Plan& plan);
 Tensors run_plan(const Plan& plan, const Case& c, const Tensors& inputs, const InterpOptions& options = {},
                  InterpResult* result = nullptr);
 
+// The plan's kernel `function` alone: what other kernels write becomes its input, taken from `of_whole`, the tensors
+// that a run of the whole plan leaves.
+struct Alone {
+  Plan plan;
+  Tensors tensors;
+};
+Alone alone(const Plan& whole, const std::string& function, const Tensors& of_whole);
+
 // Relative L2 error of each gradient against the token recurrence in float64.
 using Errors = std::map<std::string, double>;
 Errors errors_of(const Tensors& found, const std::map<std::string, Values>& expected);

@@ -60,7 +60,7 @@ std::string line_diff(const std::string& expected, const std::string& actual, in
   return text;
 }
 
-void check_golden(const std::string& file, const std::string& text) {
+void check_golden(const std::string& file, const std::string& text, const std::function<std::string()>& cause) {
   const std::filesystem::path path = std::filesystem::path(GDR_SOURCE_DIR) / "tests/golden" / file;
   if (is_update()) {
     std::filesystem::create_directories(path.parent_path());
@@ -75,7 +75,7 @@ void check_golden(const std::string& file, const std::string& text) {
   constexpr int kMaxLines = 60;
   const std::string diff = line_diff(expected.str(), text, kMaxLines);
   FAIL_CHECK("tests/golden/" << file << " differs; GDRJIT_UPDATE_GOLDEN=1 rewrites it:\n"
-                             << (diff.empty() ? "(only in line ends)" : diff));
+                             << (diff.empty() ? "(only in line ends)" : diff) << (cause ? cause() : ""));
 }
 
 }  // namespace gdr::test

@@ -1,0 +1,53 @@
+// The compiled kernels, each with what it needs to run alone.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "../plan/plans.hpp"
+#include "launch.hpp"
+#include "plans.hpp"
+
+namespace gdr::host {
+
+struct Compiled {
+  const char* arch;
+  const char* strategy;
+  const char* function;
+};
+// As in CMakeLists.txt.
+inline constexpr std::array<Compiled, 11> kCompiled = {{{"sm_120", "fused", "prepare"},
+                                                        {"sm_120", "fused", "state_fwd"},
+                                                        {"sm_120", "fused", "bwd_fused"},
+                                                        {"sm_120", "fused", "group_sum"},
+                                                        {"sm_120", "chunk_parallel", "prepare"},
+                                                        {"sm_120", "chunk_parallel", "state_fwd"},
+                                                        {"sm_120", "chunk_parallel", "state_bwd"},
+                                                        {"sm_120", "chunk_parallel", "gradients"},
+                                                        {"sm_90", "fused", "bwd_fused"},
+                                                        {"sm_86", "fused", "bwd_fused"},
+                                                        {"sm_80", "fused", "bwd_fused"}}};
+
+// Two chunks and a ragged tail: every stage of every tile is used again. Slow gates, so that what is carried counts.
+test::Case one_sequence();
+test::Case two_sequences();  // and two k-heads
+
+// The case with its lengths for this plan.
+test::Case fitted(test::Case c, const Plan& plan);
+
+// A kernel alone: what other kernels write is its input, as the interpreter leaves it.
+struct OneKernel {
+  OneKernel(const Compiled& compiled, const test::Case& shape_of);
+  OneKernel(const OneKernel&) = delete;  // `facts` refers to the plan
+  OneKernel& operator=(const OneKernel&) = delete;
+  test::Case c;
+  LaunchShape shape;
+  test::Alone alone;
+  std::optional<KernelFacts> facts;
+  const Kernel& kernel() const { return alone.plan.kernels[0]; }
+};
+
+// The first fault that one of `runs` runs meets, each with another seed, order and landing.
+std::optional<Fault> fault_of(const OneKernel& one, HostOptions options, int runs);
+
+}  // namespace gdr::host
