@@ -19,9 +19,16 @@ void Machine::barrier_init(int byte, int arrivals) {
     }
     if (arrivals < 1)
       fail(FaultKind::barrier, thread_, me().place, fmt::format("a barrier of {} arrivals at byte {}", arrivals, byte));
-    if (const Clash found = memory_.make_barrier(thread_, byte, kBytes, me().place)) clash(thread_, found, "initialises");
-    phases_.emplace(byte, Phases{arrivals, arrivals, 0, Gathering(static_cast<std::size_t>(clocks_.num_components())),
-                                 nullptr, thread_, clocks_.now(thread_), {}});
+    if (const Clash found = memory_.make_barrier(thread_, byte, kBytes, me().place))
+      clash(thread_, found, "initialises");
+    phases_.emplace(byte, Phases{arrivals,
+                                 arrivals,
+                                 0,
+                                 Gathering(static_cast<std::size_t>(clocks_.num_components())),
+                                 nullptr,
+                                 thread_,
+                                 clocks_.now(thread_),
+                                 {}});
   }
   stop_if_faulty();
 }
@@ -101,14 +108,12 @@ std::string Machine::what_it_waits_for(int w) const {
   std::string last;
   int first_lane = 0;
   const auto close = [&](int end) {
-    if (!last.empty())
-      text += fmt::format("\n  warp {}, lanes {} to {}: {}", w, first_lane, end - 1, last);
+    if (!last.empty()) text += fmt::format("\n  warp {}, lanes {} to {}: {}", w, first_lane, end - 1, last);
   };
   for (int lane = 0; lane < kLanes; ++lane) {
     const int thread = w * kLanes + lane;
     const Thread& t = threads_[static_cast<std::size_t>(thread)];
-    const std::string at =
-        run_.facts == nullptr ? "" : fmt::format("{}, ", who(w * kLanes, t.place));  // of the warp
+    const std::string at = run_.facts == nullptr ? "" : fmt::format("{}, ", who(w * kLanes, t.place));  // of the warp
     std::string what;
     switch (t.waits) {
       case Waits::no:

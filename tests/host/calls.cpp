@@ -37,7 +37,9 @@ void gdr_host_shared_store(int byte, const void* value, int bytes) {
   Machine::current().shared_store(byte, value, bytes, GDR_SITE);
 }
 void gdr_host_global_load(const void* at, void* value, int bytes) { Machine::current().global_load(at, value, bytes); }
-void gdr_host_global_store(void* at, const void* value, int bytes) { Machine::current().global_store(at, value, bytes); }
+void gdr_host_global_store(void* at, const void* value, int bytes) {
+  Machine::current().global_store(at, value, bytes);
+}
 float gdr_host_float_of_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 std::uint32_t gdr_host_pack_bf16(float lo, float hi) { return bf16_bits(lo) | bf16_bits(hi) << 16; }
 std::uint32_t gdr_host_pack_fp16(float lo, float hi) { return fp16_bits(lo) | fp16_bits(hi) << 16; }

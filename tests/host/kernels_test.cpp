@@ -66,7 +66,8 @@ TEST_CASE("the compiled texts are those of today's plans") {
 
 TEST_CASE("every kernel publishes and leaves what the interpreter does") {
   for (const Compiled& compiled : kCompiled) {
-    if (cpu::test::test_is_slow() && compiled.function == std::string("gradients")) continue;
+    const bool is_large = compiled.function == std::string("gradients") || compiled.arch != std::string("sm_120");
+    if (cpu::test::test_is_slow() && is_large) continue;
     const std::string label = fmt::format("{} {} {}", compiled.arch, compiled.strategy, compiled.function);
     CAPTURE(label);
     const OneKernel one(compiled, one_sequence());
@@ -141,7 +142,7 @@ TEST_CASE("bits do not depend on the order of threads or on when copies land") {
       const std::optional<Fault> fault = run_on_host(one.alone.plan, one.shape, found, options);
       REQUIRE_MESSAGE(!fault, fault->text);
       if (!first) first = found;
-      for (const auto& [name, tensor] : found) CHECK_MESSAGE(tensor.bytes == first->at(name).bytes, name);
+      for (const auto& entry : found) CHECK_MESSAGE(entry.second.bytes == first->at(entry.first).bytes, entry.first);
     }
 }
 

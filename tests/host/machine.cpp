@@ -143,7 +143,7 @@ void Machine::stop_if_faulty() {
 void Machine::copy_16(int byte, const void* source, bool is_there, const void* site) {
   constexpr int kBytes = 16;
   if (is_skipped() || !check_access(byte, kBytes, true)) return stop_if_faulty();
-  if (is_there) check_global(run_.global->read(source, kBytes, operands(false)), "copies");
+  if (is_there && !check_global(run_.global->read(source, kBytes, operands(false)), "copies")) return stop_if_faulty();
   if (const Clash found = memory_.issue_copy(thread_, byte, kBytes, me().place)) clash(thread_, found, "copies into");
   note_access(byte, kBytes, site);
   if (me().pending.empty()) with_copies_.push_back(thread_);

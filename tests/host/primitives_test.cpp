@@ -206,7 +206,7 @@ TEST_CASE("matrix_product: d += a b for bf16 and fp16 fragments") {
 TEST_CASE("copies bring 16 bytes or zeros, and are there when a barrier behind them has been waited for") {
   constexpr int kBarrier = 2048;
   for (const Landing landing : {Landing::late, Landing::random, Landing::early})
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
       HandBlock block;
       block.threads = 64;
       block.options.landing = landing;
@@ -232,7 +232,7 @@ TEST_CASE("copies bring 16 bytes or zeros, and are there when a barrier behind t
 
 TEST_CASE("a barrier in shared memory counts phases; producer and consumer alternate by parity") {
   constexpr int kFull = 1024, kFree = 1032;
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u, 4u, 5u}) {
     HandBlock block;
     block.threads = 64;
     block.options.seed = seed;

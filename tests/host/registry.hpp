@@ -42,7 +42,7 @@ struct Arguments {
 struct CompiledKernel {
   std::string arch, strategy, function;
   std::string name;
-  std::string text_hash;  // of emit_kernel(..., Primitives::host)
+  std::string text_hash;                                        // of emit_kernel(..., Primitives::host)
   std::function<std::function<void()>(const Arguments&)> bind;  // what each thread executes
 };
 

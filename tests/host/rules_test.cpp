@@ -164,7 +164,7 @@ const std::vector<Row>& rows() {
 TEST_CASE("what is a fault, and what is not") {
   for (const Row& row : rows()) {
     CAPTURE(std::string(row.name));
-    for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    for (const std::uint64_t seed : {1u, 2u, 3u, 4u}) {
       CAPTURE(seed);
       HandBlock block;
       block.threads = row.threads;

@@ -18,10 +18,10 @@ SharedMemory::SharedMemory(int bytes, const Clocks& clocks)
       cells_(static_cast<std::size_t>((bytes + kCellBytes - 1) / kCellBytes)) {}
 
 Clash SharedMemory::wrong_writer(const Cell& cell, int byte) const {
-  const ClashKind kind = cell.component == kNobody              ? ClashKind::unwritten
-                         : cell.component == kBarrier           ? ClashKind::barrier
-                         : clocks_.is_copies(cell.component)    ? ClashKind::with_copy
-                                                                : ClashKind::with_write;
+  const ClashKind kind = cell.component == kNobody           ? ClashKind::unwritten
+                         : cell.component == kBarrier        ? ClashKind::barrier
+                         : clocks_.is_copies(cell.component) ? ClashKind::with_copy
+                                                             : ClashKind::with_write;
   return {kind, byte, cell.component, cell.place};
 }
 
