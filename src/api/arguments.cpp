@@ -67,10 +67,6 @@ class Checker {
     if (!tensor.strides.empty()) check_strides(argument);
     if (tensor.data == nullptr && elems > 0)
       wrong("GDR-A01", "{} is a null pointer; its shape is {}, {} elements.", argument.name, text(tensor.shape), elems);
-    if (tensor.device.kind != DeviceKind::cpu)
-      throw Error(ErrorKind::unsupported, "GDR-A09",
-                  fmt::format("{}: {} lies in the memory of a cuda device; the cpu backend needs host memory.",
-                              function_, argument.name));
     if (argument.use == Use::output && !is_nested(footprint_of(tensor)))
       wrong("GDR-A05", "{} is an output with shape {} and strides {}: its elements share memory.", argument.name,
             text(tensor.shape), text(tensor.strides));
@@ -296,17 +292,21 @@ void check_rows(const Checker& check, const Argument& argument, const Dims& shap
 }
 
 template <class Args>
-DeviceKind common_device(std::string_view function, const Args& args) {
-  const std::vector<Argument> arguments = all_arguments(args);
-  const auto name = [](DeviceKind kind) {
-    return kind == DeviceKind::cpu ? "host memory" : "the memory of a cuda device";
+Device common_device(std::string_view function, const Args& args) {
+  const auto name = [](const Device& device) {
+    return device.kind == DeviceKind::cpu ? std::string("host memory")
+                                          : fmt::format("the memory of cuda device {}", device.index);
   };
-  for (const Argument& argument : arguments)
-    if (argument.tensor != nullptr && argument.tensor->device.kind != args.q.device.kind)
+  const Device& first = args.q.device;
+  for (const Argument& argument : all_arguments(args)) {
+    if (argument.tensor == nullptr) continue;
+    const Device& device = argument.tensor->device;
+    if (device.kind != first.kind || (first.kind == DeviceKind::cuda && device.index != first.index))
       throw Error(ErrorKind::unsupported, "GDR-A09",
                   fmt::format("{}: {} lies in {} and q in {}; all tensors of a call must lie on one device.", function,
-                              argument.name, name(argument.tensor->device.kind), name(args.q.device.kind)));
-  return args.q.device.kind;
+                              argument.name, name(device), name(first)));
+  }
+  return first;
 }
 
 }  // namespace
@@ -390,7 +390,7 @@ cpu::BwdCall check_bwd(const BwdArgs& args, const Options& options) {
   return call;
 }
 
-DeviceKind device_of(const FwdArgs& args) { return common_device("run_fwd", args); }
-DeviceKind device_of(const BwdArgs& args) { return common_device("run_bwd", args); }
+Device device_of(const FwdArgs& args) { return common_device("run_fwd", args); }
+Device device_of(const BwdArgs& args) { return common_device("run_bwd", args); }
 
 }  // namespace gdr

@@ -15,13 +15,14 @@
 
 namespace gdr {
 
-// A call for host memory, ready for the CPU backend.
+// A call that is checked, its tensors as strided views. Only cu_seqlens is read, so of tensors in device memory it must
+// not be one (gpu/support.hpp refuses it before).
 cpu::FwdCall check_fwd(const FwdArgs& args, const Options& options);
 cpu::BwdCall check_bwd(const BwdArgs& args, const Options& options);
 
-// The kind of device that the tensors of a call lie on; Error A09 if they do not agree.
-DeviceKind device_of(const FwdArgs& args);
-DeviceKind device_of(const BwdArgs& args);
+// The device that the tensors of a call lie on; Error A09 if they do not agree.
+Device device_of(const FwdArgs& args);
+Device device_of(const BwdArgs& args);
 
 // Head counts and dimensions: positive, v_heads a multiple of k_heads. Throws Error A04, A08.
 void check_heads(std::string_view function, std::int64_t k_heads, std::int64_t v_heads, std::int64_t dim_k,

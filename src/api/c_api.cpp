@@ -120,7 +120,26 @@ Options options_of(const gdr_options* given) {
     options.compute_dtype = choose(given->compute_dtype, kDTypes, "options.compute_dtype");
   if (given->arch != nullptr) options.arch = given->arch;
   if (given->strategy != nullptr) options.strategy = given->strategy;
+  options.stream = given->stream;
+  options.workspace = given->workspace;
+  options.workspace_bytes = given->workspace_bytes;
+  if (given->max_workspace_bytes != 0) options.max_workspace_bytes = given->max_workspace_bytes;
   return options;
+}
+
+ProblemClass problem_of(const gdr_problem* given) {
+  check_struct(given, "problem");
+  ProblemClass problem;
+  problem.k_heads = given->k_heads;
+  problem.v_heads = given->v_heads;
+  problem.dim_k = given->dim_k;
+  problem.dim_v = given->dim_v;
+  problem.dtype = choose(given->dtype, kDTypes, "problem.dtype");
+  problem.forward = given->forward != 0;
+  problem.backward = given->backward != 0;
+  problem.is_packed = given->is_packed != 0;
+  problem.memory = choose(given->memory, kDevices, "problem.memory");
+  return problem;
 }
 
 void report(Result&& result, gdr_result* out) {
@@ -185,11 +204,24 @@ int gdr_run_bwd(const gdr_bwd_args* given, const gdr_options* options, gdr_resul
   });
 }
 
-int gdr_why_not(int64_t k_heads, int64_t v_heads, int64_t dim_k, int64_t dim_v, int32_t dtype,
-                const gdr_options* options) {
+int gdr_why_not(const gdr_problem* problem, const gdr_options* options) {
+  return gdr::guarded([&] { gdr::check_support(gdr::problem_of(problem), gdr::options_of(options)); });
+}
+
+int gdr_prepare_bwd(const gdr_problem* problem, int32_t device_index, const gdr_options* options, gdr_result* result) {
   return gdr::guarded([&] {
-    gdr::ProblemClass problem{k_heads, v_heads, dim_k, dim_v, gdr::choose(dtype, gdr::kDTypes, "dtype")};
-    gdr::check_support(problem, gdr::options_of(options));
+    if (result != nullptr) gdr::check_struct(result, "result");
+    gdr::report(
+        gdr::prepare_bwd(gdr::problem_of(problem), {gdr::DeviceKind::cuda, device_index}, gdr::options_of(options)),
+        result);
+  });
+}
+
+int gdr_bwd_workspace_bytes(const gdr_problem* problem, int64_t batch, int64_t tokens, const gdr_options* options,
+                            size_t* bytes) {
+  return gdr::guarded([&] {
+    if (bytes == nullptr) gdr::fail(gdr::ErrorKind::config, "GDR-A01", "bytes is a null pointer.");
+    *bytes = gdr::bwd_workspace_bytes(gdr::problem_of(problem), batch, tokens, gdr::options_of(options));
   });
 }
 

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "api/arguments.hpp"
 #include "api/support.hpp"
 #include "core/dtype.hpp"
@@ -10,14 +14,10 @@
 #include "cpu/gemm.hpp"
 #include "gdr/gdr.hpp"
 #include "gpu/backend.hpp"
+#include "gpu/support.hpp"
 
 namespace gdr {
 namespace {
-
-// What the cuda backend takes and gives lies in host memory.
-constexpr std::string_view kNoDeviceMemory =
-    "tensors in device memory are not taken yet; use tensors in host memory, which the cuda backend copies";
-constexpr std::string_view kNoForward = "there are no forward kernels yet; use backend cpu or automatic";
 
 int num_threads(const Options& options) {
   return options.num_threads > 0 ? options.num_threads : settings().num_threads;
@@ -28,22 +28,62 @@ std::string cpu_device(int threads) {
                      cpu::gemm_sets().front().name);
 }
 
-// Why these options cannot be served, apart from the tensors; empty if they can.
-std::string refusal(const Options& options) {
-  if (options.backend == Backend::cuda) return gpu_unavailable();
+// The backend that serves tensors of this kind of memory. Throws Error (unsupported): A09 if they lie where it cannot
+// work, A10 if it is not there or has no such option.
+Backend choose_backend(std::string_view function, DeviceKind memory, const Options& options) {
+  if (memory == DeviceKind::cuda && options.backend == Backend::cpu)
+    fail(ErrorKind::unsupported, "GDR-A09",
+         "{}: q lies in the memory of a cuda device; the cpu backend needs host memory.", function);
+  if (memory == DeviceKind::cuda || options.backend == Backend::cuda) {
+    const std::string reason = gpu_unavailable(GpuSession::of_process());
+    if (!reason.empty()) fail(ErrorKind::unsupported, "GDR-A10", "{}: {}.", function, reason);
+    return Backend::cuda;
+  }
   for (const auto& [name, value] : {std::pair{"arch", &options.arch}, {"strategy", &options.strategy}})
     if (!value->empty())
-      return fmt::format("{} is \"{}\": the cpu backend has none to choose; leave it empty, or use the cuda backend",
-                         name, *value);
-  return {};
+      fail(ErrorKind::unsupported, "GDR-A10",
+           "{}: {} is \"{}\": the cpu backend has none to choose; leave it empty, or use the cuda backend.", function,
+           name, *value);
+  return Backend::cpu;
 }
 
-// Checks that the backend asked for can be had. `automatic` is the cpu backend for host memory.
-void check_backend(std::string_view function, DeviceKind device, const Options& options) {
-  std::string reason = refusal(options);
-  if (device == DeviceKind::cuda && options.backend != Backend::cpu) reason = kNoDeviceMemory;
-  if (!reason.empty()) fail(ErrorKind::unsupported, "GDR-A10", "{}: {}.", function, reason);
+GpuChoice gpu_choice(const Device& device, const Options& options) {
+  GpuChoice choice;
+  choice.rules = {options.arch, options.strategy};
+  choice.device = device.kind == DeviceKind::cuda ? device.index : 0;
+  choice.stream = reinterpret_cast<StreamHandle>(options.stream);
+  choice.workspace = options.workspace;
+  choice.workspace_bytes = static_cast<std::int64_t>(options.workspace_bytes);
+  if (options.max_workspace_bytes)
+    choice.max_workspace_bytes = static_cast<std::int64_t>(
+        std::min(*options.max_workspace_bytes, std::size_t{std::numeric_limits<std::int64_t>::max()}));
+  return choice;
 }
+
+// Checks sizes and dtype, which hold for every backend.
+void check_class(std::string_view function, const ProblemClass& problem, const Options& options) {
+  check_options(function, options);
+  check_heads(function, problem.k_heads, problem.v_heads, problem.dim_k, problem.dim_v);
+  if (problem.dtype == DType::i32 || problem.dtype == DType::i64)
+    fail(ErrorKind::config, "GDR-A02", "{}: dtype is {}; expected bf16, fp16, fp32 or fp64.", function,
+         to_string(problem.dtype));
+}
+
+GpuClass gpu_class(const ProblemClass& problem, const Options& options) {
+  return {problem.forward, problem.backward, problem.dtype, problem.is_packed,
+          problem.memory == DeviceKind::cuda && options.state_layout == StateLayout::vk};
+}
+
+GpuProblem gpu_problem(std::string_view function, const ProblemClass& problem) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  for (const std::int64_t size : {problem.dim_k, problem.dim_v, problem.v_heads})
+    if (size > kMost)
+      fail(ErrorKind::unsupported, "GDR-G02", "{}: {} heads or columns, the kernels take {}.", function, size, kMost);
+  return {static_cast<int>(problem.dim_k), static_cast<int>(problem.dim_v),
+          static_cast<int>(problem.v_heads / problem.k_heads)};
+}
+
+Result result_of(GpuRun&& run) { return {Backend::cuda, std::move(run.device), std::move(run.kernels)}; }
 
 DType compute_dtype(const cpu::Inputs& inputs, const Options& options) {
   return options.compute_dtype.value_or(inputs.q.dtype == DType::fp64 ? DType::fp64 : DType::fp32);
@@ -60,8 +100,7 @@ Result result_of(std::string_view direction, DType compute, int threads) {
 
 Result run_fwd(const FwdArgs& args, const Options& options) {
   check_options("run_fwd", options);
-  check_backend("run_fwd", device_of(args), options);
-  if (options.backend == Backend::cuda) fail(ErrorKind::unsupported, "GDR-A10", "run_fwd: {}.", kNoForward);
+  if (choose_backend("run_fwd", device_of(args).kind, options) == Backend::cuda) check_gpu_class({.forward = true});
   const cpu::FwdCall call = check_fwd(args, options);
   const DType compute = compute_dtype(call, options);
   const cpu::ChunkedOptions chunked{.threads = num_threads(options)};
@@ -75,11 +114,22 @@ Result run_fwd(const FwdArgs& args, const Options& options) {
 
 Result run_bwd(const BwdArgs& args, const Options& options) {
   check_options("run_bwd", options);
-  check_backend("run_bwd", device_of(args), options);
+  const Device device = device_of(args);
+  const Backend backend = choose_backend("run_bwd", device.kind, options);
+  const bool has_states = args.initial_state || args.final_state_grad || args.dh0;
+  if (backend == Backend::cuda)
+    check_gpu_class(
+        {.forward = false,
+         .backward = true,
+         .dtype = args.q.dtype,
+         .is_packed = args.cu_seqlens.has_value(),
+         .is_vk_in_place = device.kind == DeviceKind::cuda && has_states && options.state_layout == StateLayout::vk});
   const cpu::BwdCall call = check_bwd(args, options);
-  if (options.backend == Backend::cuda) {
-    GpuRun run = gpu_backward(call, {options.arch, options.strategy});
-    return {Backend::cuda, std::move(run.device), std::move(run.kernels)};
+  if (backend == Backend::cuda) {
+    GpuSession& session = GpuSession::of_process();
+    const GpuChoice choice = gpu_choice(device, options);
+    return result_of(device.kind == DeviceKind::cuda ? gpu_backward(session, call, choice)
+                                                     : gpu_backward_from_host(session, call, choice));
   }
   const DType compute = compute_dtype(call, options);
   const cpu::ChunkedOptions chunked{.threads = num_threads(options)};
@@ -91,14 +141,39 @@ Result run_bwd(const BwdArgs& args, const Options& options) {
   return result_of("bwd", compute, chunked.threads);
 }
 
+Result prepare_bwd(const ProblemClass& problem, Device device, const Options& options) {
+  constexpr std::string_view kFunction = "prepare_bwd";
+  check_class(kFunction, problem, options);
+  if (device.kind != DeviceKind::cuda)
+    fail(ErrorKind::config, "GDR-A13", "{}: the device is the host; expected a cuda device.", kFunction);
+  choose_backend(kFunction, device.kind, options);
+  GpuClass kernels = gpu_class(problem, options);
+  kernels.forward = false;
+  check_gpu_class(kernels);
+  return result_of(gpu_prepare(GpuSession::of_process(), gpu_problem(kFunction, problem), gpu_choice(device, options)));
+}
+
+std::size_t bwd_workspace_bytes(const ProblemClass& problem, std::int64_t batch, std::int64_t tokens,
+                                const Options& options) {
+  constexpr std::string_view kFunction = "bwd_workspace_bytes";
+  check_class(kFunction, problem, options);
+  for (const auto& [name, size] : {std::pair{"batch", batch}, {"tokens", tokens}})
+    if (size < 1) fail(ErrorKind::config, "GDR-A04", "{}: {} is {}; expected at least 1.", kFunction, name, size);
+  GpuClass kernels = gpu_class(problem, options);
+  kernels.forward = false;
+  check_gpu_class(kernels);
+  gpu_problem(kFunction, problem);
+  const cpu::Sizes sizes = {batch, tokens, problem.k_heads, problem.v_heads, problem.dim_k, problem.dim_v};
+  return static_cast<std::size_t>(
+      gpu_workspace_bytes(GpuSession::of_process(), sizes, gpu_choice({DeviceKind::cuda, 0}, options)));
+}
+
 void check_support(const ProblemClass& problem, const Options& options) {
   constexpr std::string_view kFunction = "why_not";
-  check_options(kFunction, options);
-  check_heads(kFunction, problem.k_heads, problem.v_heads, problem.dim_k, problem.dim_v);
-  if (problem.dtype == DType::i32 || problem.dtype == DType::i64)
-    fail(ErrorKind::config, "GDR-A02", "{}: dtype is {}; expected bf16, fp16, fp32 or fp64.", kFunction,
-         to_string(problem.dtype));
-  check_backend(kFunction, DeviceKind::cpu, options);
+  check_class(kFunction, problem, options);
+  if (choose_backend(kFunction, problem.memory, options) == Backend::cpu) return;
+  check_gpu_class(gpu_class(problem, options));
+  gpu_check(GpuSession::of_process(), gpu_problem(kFunction, problem), gpu_choice({DeviceKind::cuda, 0}, options));
 }
 
 std::optional<std::string> why_not(const ProblemClass& problem, const Options& options) {
@@ -111,7 +186,9 @@ std::optional<std::string> why_not(const ProblemClass& problem, const Options& o
 }
 
 std::vector<BackendInfo> backends() {
-  return {{Backend::cuda, "", gpu_unavailable()}, {Backend::cpu, cpu_device(settings().num_threads), ""}};
+  GpuSession& session = GpuSession::of_process();
+  return {{Backend::cuda, gpu_name(session, 0), gpu_unavailable(session)},
+          {Backend::cpu, cpu_device(settings().num_threads), ""}};
 }
 
 }  // namespace gdr

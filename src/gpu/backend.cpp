@@ -2,212 +2,194 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <tuple>
-#include <vector>
 
 #include "config/registry.hpp"
-#include "core/dtype.hpp"
 #include "core/error.hpp"
-#include "core/settings.hpp"
-#include "gpu/kernel_library.hpp"
-#include "gpu/program.hpp"
+#include "gpu/host_call.hpp"
+#include "gpu/support.hpp"
+#include "runtime/memory.hpp"
 
 namespace gdr {
 namespace {
 
-// The shipped architecture of a device.
-Arch arch_of(const DeviceFacts& device) {
-  for (const std::string_view name : config_names(ConfigKind::arch)) {
-    Arch arch = load_arch(std::string(name));
-    if (arch.compute_capability_major == device.compute_capability_major &&
-        arch.compute_capability_minor == device.compute_capability_minor)
-      return arch;
-  }
-  fail(ErrorKind::unsupported, "GDR-G01", "{}: compute capability {}.{} is none of the shipped architectures",
-       device.name, device.compute_capability_major, device.compute_capability_minor);
+GpuProblem problem_of(const cpu::Sizes& sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  for (const std::int64_t size : {sizes.k_heads, sizes.v_heads, sizes.dim_k, sizes.dim_v})
+    if (size > kMost) fail(ErrorKind::unsupported, "GDR-G02", "{} heads or columns, the kernels take {}", size, kMost);
+  return {static_cast<int>(sizes.dim_k), static_cast<int>(sizes.dim_v),
+          static_cast<int>(sizes.v_heads / sizes.k_heads)};
 }
 
-// What a process keeps: the libraries, and the programs by device, architecture, strategy and class of problems.
-class Session {
- public:
-  // Never destroyed: the driver shuts down on its own when the process ends, before or after us.
-  static Session& of_process() {
-    static Session* const session = new Session;
-    return *session;
-  }
+LaunchSizes launch_sizes(const cpu::Sizes& sizes, double scale) {
+  return {sizes.batch, sizes.tokens, static_cast<int>(sizes.k_heads), static_cast<int>(sizes.v_heads),
+          static_cast<float>(scale)};
+}
 
-  const std::shared_ptr<const Driver>& driver() {
-    const std::lock_guard lock(mutex_);
-    if (!driver_) driver_ = Driver::open(settings().libcuda);
-    return driver_;
-  }
-  KernelLibrary& library() { return library_; }
+void check_tokens(const cpu::Sizes& sizes) {
+  if (sizes.batch == 0 || sizes.tokens == 0)
+    fail(ErrorKind::unsupported, "GDR-G03", "cuda backend: there are no tokens; use the cpu backend");
+}
 
-  std::shared_ptr<const GpuProgram> program(const GpuChoice& choice, const Shape& shape) {
-    const std::shared_ptr<const Driver>& driver = this->driver();
-    const Arch device_arch = arch_of(driver->device(choice.device));
-    const Key key = {choice.device,    choice.arch.empty() ? device_arch.name : choice.arch,
-                     choice.strategy,  shape.head_dim_k,
-                     shape.head_dim_v, shape.group()};
-    const std::lock_guard lock(programs_mutex_);
-    std::shared_ptr<const GpuProgram>& known = programs_[key];
-    if (known) return known;
-    KernelRequest request;
-    request.plan.arch = load_arch(std::get<1>(key));
-    request.plan.shape = shape;
-    request.plan.budget = load_budget("default");
-    request.targets = device_arch.targets;
-    if (!choice.strategy.empty()) request.plan.strategy = choice.strategy;
-    known = std::make_shared<GpuProgram>(library_.get(request), driver, choice.device);
-    return known;
-  }
+void check_maximum(std::int64_t bytes, const GpuChoice& choice) {
+  if (choice.max_workspace_bytes && bytes > *choice.max_workspace_bytes)
+    fail(ErrorKind::unsupported, "GDR-G04",
+         "workspace: the call needs {} bytes, max_workspace_bytes is {}: {} too many. Raise it, or split the batch",
+         bytes, *choice.max_workspace_bytes, bytes - *choice.max_workspace_bytes);
+}
 
- private:
-  using Key = std::tuple<int, std::string, std::string, int, int, int>;
-  std::mutex mutex_, programs_mutex_;
-  std::shared_ptr<const Driver> driver_;
-  KernelLibrary library_{library_options({})};
-  std::map<Key, std::shared_ptr<const GpuProgram>> programs_;
-};
+void check_workspace(std::int64_t bytes, const GpuChoice& choice) {
+  check_maximum(bytes, choice);
+  if (choice.workspace == nullptr) return;
+  if (choice.workspace_bytes < bytes)
+    fail(ErrorKind::config, "GDR-G06", "workspace: it has {} bytes, the call needs {}: {} too few",
+         choice.workspace_bytes, bytes, bytes - choice.workspace_bytes);
+  if (reinterpret_cast<std::uintptr_t>(choice.workspace) % kWorkspaceAlignment != 0)
+    fail(ErrorKind::config, "GDR-G06", "workspace: it begins at {}; expected a multiple of {} bytes", choice.workspace,
+         kWorkspaceAlignment);
+}
 
-// One tensor of the plan as a view of the caller's memory: [item, row, head, col] for tokens, [item, head, row, col].
-struct Binding {
-  const cpu::View* view = nullptr;
-  bool is_token = false;
-};
+// That kernels on the device can use an address: a host pointer or another device's would kill the context.
+void check_pointer(const Driver& driver, const Context& context, std::string_view name, const void* pointer) {
+  const DeviceFacts& device = driver.device(context.device);
+  const PointerFacts facts = driver.pointer_facts(context, pointer);
+  if (!facts.is_known && !device.reaches_host_memory)
+    fail(ErrorKind::config, "GDR-G07", "{}: {} is not memory of CUDA's; it is said to lie on device {} ({})", name,
+         pointer, device.ordinal, device.name);
+  if (facts.is_device && facts.device != device.ordinal)
+    fail(ErrorKind::config, "GDR-G07", "{}: {} lies on device {}; it is said to lie on device {} ({})", name, pointer,
+         facts.device, device.ordinal, device.name);
+}
 
-class HostCall {
- public:
-  HostCall(const cpu::BwdCall& call, const GpuProgram& program, const std::shared_ptr<const Driver>& driver,
-           int ordinal)
-      : program_(program), driver_(driver), ordinal_(ordinal) {
-    sizes_ = {call.sizes.batch, call.sizes.tokens, static_cast<int>(call.sizes.k_heads),
-              static_cast<int>(call.sizes.v_heads), static_cast<float>(call.scale)};
-    bindings_ = {{"q", {&call.q, true}},         {"k", {&call.k, true}},
-                 {"v", {&call.v, true}},         {"g", {&call.g, true}},
-                 {"beta", {&call.beta, true}},   {"do", {&call.do_, true}},
-                 {"h0", {&call.initial_state}},  {"dht", {&call.final_state_grad}},
-                 {"dq", {&call.dq, true}},       {"dk", {&call.dk, true}},
-                 {"dv", {&call.dv, true}},       {"dg", {&call.dg, true}},
-                 {"dbeta", {&call.dbeta, true}}, {"dh0", {&call.dh0}}};
-  }
-
-  void run() {
-    std::map<std::string, TensorPlace> places;
-    std::map<std::string, DeviceBuffer> buffers;
-    for (const TensorSpec& tensor : program_.plan().tensors) {
-      const auto binding = bindings_.find(tensor.name);
-      if (tensor.optional && !binding->second.view->present) continue;
-      const std::int64_t elements = num_elements(tensor, sizes_, program_.plan().chunk);
-      DeviceBuffer& buffer = buffers
-                                 .try_emplace(tensor.name, driver_, ordinal_,
-                                              static_cast<std::size_t>(elements) * size_bytes(tensor.dtype))
-                                 .first->second;
-      if (tensor.kind == TensorKind::input) {
-        const std::vector<std::byte> bytes = packed(tensor, binding->second, buffer.bytes());
-        buffer.upload(bytes.data());
-      }
-      places[tensor.name] = dense_place(tensor, sizes_, buffer.pointer());
+// The caller's tensors where they lie.
+std::map<std::string, TensorPlace> places_of(const cpu::BwdCall& call, const Plan& plan, const Driver& driver,
+                                             const Context& context) {
+  const std::map<std::string, Binding> bindings = bindings_of(call);
+  std::map<std::string, TensorPlace> places;
+  for (const TensorSpec& tensor : plan.tensors) {
+    if (tensor.kind == TensorKind::workspace) continue;
+    const auto& [view, is_token] = bindings.at(tensor.name);
+    if (!view->present) continue;
+    const std::int64_t heads = tensor.heads == HeadAxis::k_head ? call.sizes.k_heads : call.sizes.v_heads;
+    if (is_token) {
+      check_in_place(tensor.name, *view, tensor, {call.sizes.batch, call.sizes.tokens, heads, tensor.cols});
+    } else {
+      check_in_place(tensor.name, *view, tensor, {call.sizes.batch, heads, tensor.rows, tensor.cols});
     }
-    program_.launch(sizes_, places, 0);
-    driver_->synchronise(ordinal_, 0);
-    for (const TensorSpec& tensor : program_.plan().tensors)
-      if (tensor.kind == TensorKind::output && buffers.contains(tensor.name))
-        unpack(tensor, bindings_.at(tensor.name), buffers.at(tensor.name));
+    check_pointer(driver, context, tensor.name, view->data);
+    const auto& strides = view->strides;
+    const auto data = reinterpret_cast<DevicePointer>(view->data);
+    places[tensor.name] = is_token ? TensorPlace{data, strides[0], strides[2], strides[1]}
+                                   : TensorPlace{data, strides[0], strides[1], strides[2]};
   }
+  return places;
+}
 
- private:
-  // The dense copy of a tensor in its own element type, as a view that is addressed like the caller's.
-  cpu::View staging(const TensorSpec& tensor, const Binding& binding, std::byte* bytes) const {
-    const TensorPlace dense = dense_place(tensor, sizes_, 0);
-    cpu::View view{bytes, tensor.dtype, {}, true};
-    if (binding.is_token)
-      view.strides = {dense.item_stride, dense.row_stride, dense.head_stride, 1};
-    else
-      view.strides = {dense.item_stride, dense.head_stride, dense.row_stride, 1};
-    return view;
+GpuRun run_of(const Driver& driver, int device, const Plan& plan) {
+  GpuRun run;
+  run.device = driver.device(device).name;
+  for (const Kernel& kernel : plan.kernels) run.kernels.push_back(kernel.name);
+  return run;
+}
+
+// The architecture in whose machine code a call would run: the device's; without a device that of the rules.
+std::shared_ptr<const Arch> target_arch(GpuSession& session, const GpuChoice& choice) {
+  try {
+    if (session.driver()->num_devices() > 0) return session.arch_of(choice.device);
+  } catch (const Error&) {
+    if (choice.rules.arch.empty()) throw;
   }
-
-  // Copies all of a tensor, head by head, converted on the way.
-  void copy(const TensorSpec& tensor, const Binding& binding, const cpu::View& from, const cpu::View& to) const {
-    const std::int64_t heads = tensor.heads == HeadAxis::k_head ? sizes_.k_heads : sizes_.v_heads;
-    const std::int64_t rows = binding.is_token ? sizes_.tokens : tensor.rows;
-    std::vector<float> values(static_cast<std::size_t>(rows * tensor.cols));
-    for (std::int64_t item = 0; item < sizes_.sequences; ++item)
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const cpu::Block block = binding.is_token ? cpu::token_rows(item, 0, head, rows, tensor.cols)
-                                                  : cpu::state_rows(item, head, rows, tensor.cols);
-        cpu::read_block(from, block, values.data());
-        cpu::write_block(to, block, values.data());
-      }
-  }
-
-  std::vector<std::byte> packed(const TensorSpec& tensor, const Binding& binding, std::size_t num_bytes) const {
-    std::vector<std::byte> bytes(num_bytes);
-    copy(tensor, binding, *binding.view, staging(tensor, binding, bytes.data()));
-    return bytes;
-  }
-
-  void unpack(const TensorSpec& tensor, const Binding& binding, const DeviceBuffer& buffer) const {
-    std::vector<std::byte> bytes(buffer.bytes());
-    buffer.download(bytes.data());
-    copy(tensor, binding, staging(tensor, binding, bytes.data()), *binding.view);
-  }
-
-  const GpuProgram& program_;
-  const std::shared_ptr<const Driver>& driver_;
-  const int ordinal_;
-  LaunchSizes sizes_;
-  std::map<std::string, Binding> bindings_;
-};
-
-// What the generated kernels cannot do yet.
-void check_supported(const cpu::BwdCall& call) {
-  const auto refuse = [](const std::string& what) {
-    fail(ErrorKind::unsupported, "GDR-G03", "cuda backend: {}; use the cpu backend", what);
-  };
-  if (call.q.dtype != DType::bf16) refuse(fmt::format("q is {}, the kernels are for bf16", to_string(call.q.dtype)));
-  for (const cpu::Sequence& sequence : call.sequences)
-    if (sequence.begin != 0 || sequence.end != call.sizes.tokens)
-      refuse("cu_seqlens is given, the kernels take sequences of one length");
-  if (call.sequences.empty() || call.sizes.tokens == 0) refuse("there are no tokens");
+  if (choice.rules.arch.empty())
+    fail(ErrorKind::unsupported, "GDR-G01", "there is no device to take the architecture from; name one in arch");
+  return std::make_shared<const Arch>(load_arch(choice.rules.arch));
 }
 
 }  // namespace
 
-std::string gpu_unavailable() {
+std::string gpu_unavailable(GpuSession& session) {
   try {
-    const std::shared_ptr<const Driver>& driver = Session::of_process().driver();
-    if (driver->num_devices() == 0) return "the CUDA driver knows no device";
-    arch_of(driver->device(0));
-    Session::of_process().library().nvrtc();
+    if (session.driver()->num_devices() == 0) return "the CUDA driver knows no device";
+    session.arch_of(0);
   } catch (const Error& error) {
     return error.what();
   }
   return "";
 }
 
-GpuRun gpu_backward(const cpu::BwdCall& call, const GpuChoice& choice) {
-  check_supported(call);
-  Session& session = Session::of_process();
-  Shape shape;
-  shape.name = "of the call";
-  shape.k_heads = static_cast<int>(call.sizes.k_heads);
-  shape.v_heads = static_cast<int>(call.sizes.v_heads);
-  shape.head_dim_k = static_cast<int>(call.sizes.dim_k);
-  shape.head_dim_v = static_cast<int>(call.sizes.dim_v);
-  shape.tokens = 32'768;  // the workload that plans are costed for: no plan depends on a call's length
-  shape.sequences = 1;
-  const std::shared_ptr<const GpuProgram> program = session.program(choice, shape);
-  HostCall(call, *program, session.driver(), choice.device).run();
-  GpuRun run;
-  run.device = session.driver()->device(choice.device).name;
-  for (const Kernel& kernel : program->plan().kernels) run.kernels.push_back(kernel.name);
-  return run;
+std::string gpu_name(GpuSession& session, int device) {
+  return gpu_unavailable(session).empty() ? session.driver()->device(device).name : "";
+}
+
+GpuRun gpu_backward(GpuSession& session, const cpu::BwdCall& call, const GpuChoice& choice) {
+  check_tokens(call.sizes);
+  const GpuProblem problem = problem_of(call.sizes);
+  const std::shared_ptr<const Driver> driver = session.driver();
+  const Context context = driver->context_for(choice.device, choice.stream);
+  std::shared_ptr<const GpuProgram> program = session.find(choice.rules, problem, context);
+  if (!program) {
+    if (driver->is_capturing(context, choice.stream))
+      fail(
+          ErrorKind::config, "GDR-G05",
+          "the stream is being captured, and the kernels of this call are not loaded yet: loading and compiling cannot "
+          "be captured. Call prepare_bwd, or run the call once, before the capture begins");
+    program = session.get(choice.rules, problem, context);
+  }
+  const LaunchSizes sizes = launch_sizes(call.sizes, call.scale);
+  const std::map<std::string, TensorPlace> places = places_of(call, program->plan(), *driver, context);
+  const WorkspaceLayout layout = workspace_layout(program->plan(), sizes);
+  check_workspace(layout.bytes, choice);
+  if (choice.workspace != nullptr || layout.bytes == 0) {
+    if (layout.bytes > 0) check_pointer(*driver, context, "workspace", choice.workspace);
+    program->launch(sizes, places, layout, reinterpret_cast<DevicePointer>(choice.workspace), choice.stream);
+  } else {
+    const DeviceFacts& device = driver->device(choice.device);
+    if (!device.has_memory_pools)
+      fail(ErrorKind::unsupported, "GDR-G04",
+           "workspace: {} has no stream-ordered allocation; give the call a workspace of {} bytes", device.name,
+           layout.bytes);
+    StreamBuffer workspace(*driver, context, choice.stream, static_cast<std::size_t>(layout.bytes));
+    program->launch(sizes, places, layout, workspace.pointer(), choice.stream);
+    workspace.free();
+  }
+  return run_of(*driver, choice.device, program->plan());
+}
+
+GpuRun gpu_backward_from_host(GpuSession& session, const cpu::BwdCall& call, const GpuChoice& choice) {
+  check_tokens(call.sizes);
+  constexpr StreamHandle kDefaultStream = 0;  // the one that copies from and to pageable memory are ordered with
+  const std::shared_ptr<const Driver> driver = session.driver();
+  const Context context = driver->context_for(choice.device, kDefaultStream);
+  const std::shared_ptr<const GpuProgram> program = session.get(choice.rules, problem_of(call.sizes), context);
+  const LaunchSizes sizes = launch_sizes(call.sizes, call.scale);
+  const WorkspaceLayout layout = workspace_layout(program->plan(), sizes);
+  check_maximum(layout.bytes, choice);
+  const HostCall host(call, program->plan(), sizes, driver, context);
+  const DeviceBuffer workspace(driver, context, static_cast<std::size_t>(layout.bytes));
+  program->launch(sizes, host.places(), layout, workspace.pointer(), kDefaultStream);
+  driver->synchronise(context, kDefaultStream);
+  host.finish();
+  return run_of(*driver, choice.device, program->plan());
+}
+
+GpuRun gpu_prepare(GpuSession& session, const GpuProblem& problem, const GpuChoice& choice) {
+  const std::shared_ptr<const Driver> driver = session.driver();
+  const Context context = driver->context_for(choice.device, choice.stream);
+  return run_of(*driver, choice.device, session.get(choice.rules, problem, context)->plan());
+}
+
+std::int64_t gpu_workspace_bytes(GpuSession& session, const cpu::Sizes& sizes, const GpuChoice& choice) {
+  check_tokens(sizes);
+  const KernelRequest request = GpuSession::request(choice.rules, problem_of(sizes), *target_arch(session, choice));
+  const KeyedPlan plan = session.library().plan(request);
+  const std::int64_t bytes = workspace_layout(*plan.plan, launch_sizes(sizes, 1)).bytes;
+  check_maximum(bytes, choice);
+  return bytes;
+}
+
+void gpu_check(GpuSession& session, const GpuProblem& problem, const GpuChoice& choice) {
+  session.library().plan(GpuSession::request(choice.rules, problem, *target_arch(session, choice)));
 }
 
 }  // namespace gdr

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "core/dtype.hpp"
 #include "core/error.hpp"
 
 namespace gdr {
@@ -20,6 +21,16 @@ std::int64_t tile_elements(const TensorSpec& tensor) {
   const std::int64_t blocks = tensor.rows / 16;
   return tensor.order == GlobalOrder::lower16 ? blocks * (blocks + 1) / 2 * 256
                                               : std::int64_t{tensor.rows} * tensor.cols;
+}
+
+// In double, a number of bytes that may be too large for a whole number.
+template <class Number>
+Number bytes_of(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk) {
+  Number count = static_cast<Number>(sizes.sequences) * static_cast<Number>(heads_of(tensor, sizes));
+  if (tensor.index == TensorIndex::chunk) count *= static_cast<Number>(chunks_of(sizes.tokens, chunk));
+  count *= tensor.index == TensorIndex::token ? static_cast<Number>(sizes.tokens) * static_cast<Number>(tensor.cols)
+                                              : static_cast<Number>(tile_elements(tensor));
+  return count * static_cast<Number>(size_bytes(tensor.dtype));
 }
 
 // The emitted struct Args: one TensorArg for each tensor that the kernel uses, in the plan's order, then the sizes.
@@ -50,35 +61,59 @@ TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, Devi
   return {data, heads * tile, tile, tensor.cols};
 }
 
-std::int64_t num_elements(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk) {
-  const std::int64_t heads = heads_of(tensor, sizes);
-  switch (tensor.index) {
-    case TensorIndex::token:
-      return sizes.sequences * sizes.tokens * heads * tensor.cols;
-    case TensorIndex::chunk:
-      return sizes.sequences * chunks_of(sizes.tokens, chunk) * heads * tile_elements(tensor);
-    case TensorIndex::sequence:
-      return sizes.sequences * heads * tile_elements(tensor);
-  }
-  return 0;
+std::int64_t num_bytes(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk) {
+  return bytes_of<std::int64_t>(tensor, sizes, chunk);
 }
 
-GpuProgram::GpuProgram(const ReadyPlan& ready, std::shared_ptr<const Driver> driver, int ordinal) : plan_(ready.plan) {
-  for (std::size_t i = 0; i < plan().kernels.size(); ++i)
-    loaded_.emplace_back(driver, ordinal, ready.kernels[i].cubin->payload(), plan().kernels[i].name,
-                         plan().kernels[i].smem_bytes);
+WorkspaceLayout workspace_layout(const Plan& plan, const LaunchSizes& sizes) {
+  constexpr double kMostBytes = 1e18;
+  WorkspaceLayout layout;
+  for (const TensorSpec& tensor : plan.tensors) {
+    if (tensor.kind != TensorKind::workspace) continue;
+    if (static_cast<double>(layout.bytes) + bytes_of<double>(tensor, sizes, plan.chunk) > kMostBytes)
+      fail(ErrorKind::unsupported, "GDR-G02", "workspace: more than {:.0e} bytes for {} sequences of {} tokens",
+           kMostBytes, sizes.sequences, sizes.tokens);
+    layout.tensors.emplace_back(&tensor, layout.bytes);
+    const std::int64_t end = layout.bytes + num_bytes(tensor, sizes, plan.chunk);
+    layout.bytes = (end + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  }
+  return layout;
+}
+
+GpuProgram::GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context)
+    : plan_(ready.plan) {
+  for (std::size_t i = 0; i < plan_->kernels.size(); ++i) {
+    const KernelFigures& figures = ready.kernels[i].figures;
+    loaded_.emplace_back(driver, context,
+                         KernelImage{plan_->kernels[i].name, ready.kernels[i].cubin->payload(),
+                                     plan_->kernels[i].smem_bytes, figures.smem_bytes, figures.compiler});
+  }
 }
 
 void GpuProgram::launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
-                        StreamHandle stream) const {
-  for (std::size_t i = 0; i < plan().kernels.size(); ++i) launch_kernel(i, sizes, places, stream);
+                        const WorkspaceLayout& layout, DevicePointer workspace, StreamHandle stream) const {
+  std::map<std::string, TensorPlace> all = places;
+  for (const auto& [tensor, offset] : layout.tensors)
+    all[tensor->name] = dense_place(*tensor, sizes, workspace + static_cast<DevicePointer>(offset));
+  const GridSizes grid = {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan_->chunk), sizes.k_heads,
+                          sizes.v_heads};
+  std::vector<unsigned> blocks;
+  for (const Kernel& kernel : plan_->kernels) {
+    constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
+    const std::int64_t count = plan_->num_blocks(kernel, grid);
+    if (count > kMostBlocks)
+      fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, count, kMostBlocks);
+    blocks.push_back(static_cast<unsigned>(count));
+  }
+  for (std::size_t i = 0; i < loaded_.size(); ++i)
+    loaded_[i].launch(blocks[i], static_cast<unsigned>(plan_->kernels[i].threads()),
+                      arguments_of(plan_->kernels[i], sizes, all), stream);
 }
 
-void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
-                               const std::map<std::string, TensorPlace>& places, StreamHandle stream) const {
-  const Kernel& kernel = plan().kernels[index];
+std::vector<std::byte> GpuProgram::arguments_of(const Kernel& kernel, const LaunchSizes& sizes,
+                                                const std::map<std::string, TensorPlace>& places) const {
   ArgumentBytes arguments;
-  for (const TensorSpec* tensor : plan().tensors_of(kernel)) {
+  for (const TensorSpec* tensor : plan_->tensors_of(kernel)) {
     const auto place = places.find(tensor->name);
     arguments.add(place == places.end() ? TensorPlace{} : place->second);
   }
@@ -87,14 +122,7 @@ void GpuProgram::launch_kernel(std::size_t index, const LaunchSizes& sizes,
   arguments.add(sizes.k_heads);
   arguments.add(sizes.v_heads);
   arguments.add(sizes.scale);
-
-  const std::int64_t blocks = plan().num_blocks(
-      kernel, {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan().chunk), sizes.k_heads, sizes.v_heads});
-  constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
-  if (blocks > kMostBlocks)
-    fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, blocks, kMostBlocks);
-  loaded_[index].launch(static_cast<unsigned>(blocks), static_cast<unsigned>(kernel.threads()),
-                        std::move(arguments).finish(), stream);
+  return std::move(arguments).finish();
 }
 
 }  // namespace gdr

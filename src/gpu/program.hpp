@@ -1,6 +1,8 @@
-// A plan loaded on one device, and the launches of one call, with the arguments that the emitted text expects.
+// A plan loaded into one context, its workspace, and the launches of one call, with the arguments that the emitted text
+// expects.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,6 +11,7 @@
 
 #include "gpu/kernel_library.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/kernel.hpp"
 #include "schedule/model.hpp"
 
 namespace gdr {
@@ -31,22 +34,35 @@ struct LaunchSizes {
 };
 
 // The place of a dense tensor with rows of tokens as [sequence, token, head, col], of chunks as [chunk, head, ...], of
-// states as [sequence, head, row, col]; and its elements.
+// states as [sequence, head, row, col]; and its bytes.
 TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, DevicePointer data);
-std::int64_t num_elements(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk);
+std::int64_t num_bytes(const TensorSpec& tensor, const LaunchSizes& sizes, int chunk);
+
+// Where each workspace tensor of a plan lies in one piece of memory, in bytes from its begin.
+struct WorkspaceLayout {
+  std::vector<std::pair<const TensorSpec*, std::int64_t>> tensors;
+  std::int64_t bytes = 0;
+};
+// The layout for a call. Throws Error (unsupported, GDR-G02) if it would have more bytes than addresses.
+WorkspaceLayout workspace_layout(const Plan& plan, const LaunchSizes& sizes);
+// Bytes at which a workspace must begin.
+inline constexpr std::int64_t kWorkspaceAlignment = 256;
 
 class GpuProgram {
  public:
-  // Loads the plan's kernels on a device. Throws Error (device).
-  GpuProgram(const ReadyPlan& ready, std::shared_ptr<const Driver> driver, int ordinal);
+  // Loads the plan's kernels. Throws Error as LoadedKernel.
+  GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context);
 
   const Plan& plan() const { return *plan_; }
-  // Enqueues all kernels on the stream. `places` holds every tensor of the plan that is there.
-  void launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places, StreamHandle stream) const;
+  // Enqueues all kernels on the stream. `places` holds the caller's tensors that are there; workspace tensors are
+  // placed by `layout` from `workspace` on. Throws Error: device GDR-D03, unsupported GDR-G02 (more blocks than a
+  // launch takes; before anything is launched).
+  void launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places, const WorkspaceLayout& layout,
+              DevicePointer workspace, StreamHandle stream) const;
 
  private:
-  void launch_kernel(std::size_t index, const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
-                     StreamHandle stream) const;
+  std::vector<std::byte> arguments_of(const Kernel& kernel, const LaunchSizes& sizes,
+                                      const std::map<std::string, TensorPlace>& places) const;
 
   std::shared_ptr<const Plan> plan_;
   std::vector<LoadedKernel> loaded_;

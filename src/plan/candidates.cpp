@@ -28,7 +28,7 @@ KernelSlot state_pass(const Problem& problem, int chunk, const char* function,
                       Kernel (*build)(const Problem&, const StateOptions&, const std::vector<TensorSpec>&)) {
   KernelSlot slot{function, {}};
   for (const int slice : {16, 32, 64}) {
-    if (slice > problem.head_dim_v) continue;
+    if (problem.head_dim_v % slice != 0) continue;
     Family family;
     for (const int stages : {1, 2, 3}) {
       StateOptions options;

@@ -3,64 +3,29 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "core/error.hpp"
+#include "runtime/driver_functions.hpp"
 
 namespace gdr {
 namespace {
 
 // Enumerators of cuda.h, part of the driver's stable interface.
-constexpr int kSmemPerBlockOptin = 97, kNumSms = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
-constexpr int kFunctionMaxDynamicSmem = 8;
-constexpr int kStaticSmemBytes = 48 * 1024;  // more has to be asked for
-
-}  // namespace
-
-struct Driver::Functions {
-  int (*init)(unsigned) = nullptr;
-  int (*driver_version)(int*) = nullptr;
-  int (*error_name)(int, const char**) = nullptr;
-  int (*error_string)(int, const char**) = nullptr;
-  int (*device_count)(int*) = nullptr;
-  int (*device_get)(int*, int) = nullptr;
-  int (*device_name)(char*, int, int) = nullptr;
-  int (*device_attribute)(int*, int, int) = nullptr;
-  int (*retain_context)(void**, int) = nullptr;
-  int (*release_context)(int) = nullptr;
-  int (*push_context)(void*) = nullptr;
-  int (*pop_context)(void**) = nullptr;
-  int (*allocate)(DevicePointer*, std::size_t) = nullptr;
-  int (*free)(DevicePointer) = nullptr;
-  int (*upload)(DevicePointer, const void*, std::size_t) = nullptr;
-  int (*download)(void*, DevicePointer, std::size_t) = nullptr;
-  int (*load_module)(void**, const void*) = nullptr;
-  int (*unload_module)(void*) = nullptr;
-  int (*get_function)(void**, void*, const char*) = nullptr;
-  int (*set_function_attribute)(void*, int, int) = nullptr;
-  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                void**) = nullptr;
-  int (*synchronise_stream)(void*) = nullptr;
+enum DeviceAttribute {
+  kNumSms = 16,
+  kCapabilityMajor = 75,
+  kCapabilityMinor = 76,
+  kPageableMemoryAccess = 88,
+  kSmemPerBlockOptin = 97,
+  kMemoryPoolsSupported = 115,
 };
-
-namespace {
-
-// Makes a device's context current for a stretch of code, and the former one again afterwards.
-class InContext {
- public:
-  InContext(const Driver& driver, int ordinal) : driver_(driver) {
-    driver.check(driver.functions().push_context(driver.context(ordinal)), "cuCtxPushCurrent", "device context");
-  }
-  ~InContext() {
-    void* ignored = nullptr;
-    driver_.functions().pop_context(&ignored);
-  }
-  InContext(const InContext&) = delete;
-  InContext& operator=(const InContext&) = delete;
-
- private:
-  const Driver& driver_;
-};
+enum PointerAttribute { kMemoryType = 2, kDeviceOrdinal = 9 };
+constexpr unsigned kDeviceMemory = 2;
+constexpr int kInvalidValue = 1;  // what an address that CUDA does not know gives
+// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: handles that belong to whatever context is current.
+constexpr StreamHandle kLastDefaultStream = 2;
 
 }  // namespace
 
@@ -70,7 +35,8 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
   const std::vector<std::string> names =
       override_path.empty() ? std::vector<std::string>{"libcuda.so.1", "libcuda.so"} : std::vector{override_path};
   for (const std::string& name : names) {
-    driver->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // Stays open for good: others in the process may use it, and it does not like to be unloaded.
+    driver->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (driver->library_) break;
     tried += fmt::format("\n  {}", dlerror());
   }
@@ -79,8 +45,11 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
 
   driver->functions_ = std::make_unique<Functions>();
   Functions& f = *driver->functions_;
-  const auto find = [&](auto& function, const char* name) {
+  const auto find_optional = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(driver->library_, name));
+  };
+  const auto find = [&](auto& function, const char* name) {
+    find_optional(function, name);
     if (!function) fail(ErrorKind::device, "GDR-D01", "libcuda: has no function {}; the driver is too old", name);
   };
   find(f.init, "cuInit");
@@ -95,8 +64,17 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
   find(f.release_context, "cuDevicePrimaryCtxRelease_v2");
   find(f.push_context, "cuCtxPushCurrent_v2");
   find(f.pop_context, "cuCtxPopCurrent_v2");
+  find(f.current_context, "cuCtxGetCurrent");
+  find(f.context_device, "cuCtxGetDevice");
+  find_optional(f.context_id, "cuCtxGetId");
+  find(f.stream_context, "cuStreamGetCtx");
+  find(f.is_capturing, "cuStreamIsCapturing");
+  find(f.synchronise_stream, "cuStreamSynchronize");
+  find(f.pointer_attribute, "cuPointerGetAttribute");
   find(f.allocate, "cuMemAlloc_v2");
   find(f.free, "cuMemFree_v2");
+  find(f.allocate_async, "cuMemAllocAsync");
+  find(f.free_async, "cuMemFreeAsync");
   find(f.upload, "cuMemcpyHtoD_v2");
   find(f.download, "cuMemcpyDtoH_v2");
   find(f.load_module, "cuModuleLoadData");
@@ -104,40 +82,48 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
   find(f.get_function, "cuModuleGetFunction");
   find(f.set_function_attribute, "cuFuncSetAttribute");
   find(f.launch, "cuLaunchKernel");
-  find(f.synchronise_stream, "cuStreamSynchronize");
 
-  if (const int result = f.init(0)) {
-    const char* text = "unknown error";
-    f.error_string(result, &text);
-    fail(ErrorKind::device, "GDR-D02", "the CUDA driver does not start: {}", text);
-  }
+  if (const int result = f.init(0))
+    fail(ErrorKind::device, "GDR-D02", "the CUDA driver does not start: cuInit gave {}", driver->words(result));
   int version = 0, count = 0;
-  f.driver_version(&version);
+  driver->check(f.driver_version(&version), "cuDriverGetVersion", "driver");
   driver->check(f.device_count(&count), "cuDeviceGetCount", "driver");
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    DeviceFacts facts;
-    facts.ordinal = ordinal;
-    facts.driver_version = version;
-    int device = 0;
-    driver->check(f.device_get(&device, ordinal), "cuDeviceGet", fmt::format("device {}", ordinal));
-    char name[256] = {};
-    f.device_name(name, sizeof name - 1, device);
-    facts.name = name;
-    f.device_attribute(&facts.compute_capability_major, kCapabilityMajor, device);
-    f.device_attribute(&facts.compute_capability_minor, kCapabilityMinor, device);
-    f.device_attribute(&facts.num_sms, kNumSms, device);
-    f.device_attribute(&facts.smem_per_block_optin_bytes, kSmemPerBlockOptin, device);
-    void* context = nullptr;
-    driver->check(f.retain_context(&context, device), "cuDevicePrimaryCtxRetain", facts.name);
-    driver->devices_.push_back(facts);
-    driver->contexts_.push_back(context);
+    int handle = 0;
+    driver->check(f.device_get(&handle, ordinal), "cuDeviceGet", fmt::format("device {}", ordinal));
+    driver->handles_.push_back(handle);
+    driver->devices_.push_back(driver->read_facts(ordinal, version));
   }
+  driver->primary_.resize(driver->devices_.size());
   return driver;
 }
 
+DeviceFacts Driver::read_facts(int ordinal, int driver_version) const {
+  DeviceFacts facts;
+  facts.ordinal = ordinal;
+  facts.driver_version = driver_version;
+  const std::string subject = fmt::format("device {}", ordinal);
+  const int handle = handles_[static_cast<std::size_t>(ordinal)];
+  char name[256] = {};
+  check(functions_->device_name(name, sizeof name - 1, handle), "cuDeviceGetName", subject);
+  facts.name = name;
+  const auto read = [&](DeviceAttribute attribute) {
+    int value = 0;
+    check(functions_->device_attribute(&value, attribute, handle), "cuDeviceGetAttribute", subject);
+    return value;
+  };
+  facts.compute_capability_major = read(kCapabilityMajor);
+  facts.compute_capability_minor = read(kCapabilityMinor);
+  facts.num_sms = read(kNumSms);
+  facts.smem_per_block_optin_bytes = read(kSmemPerBlockOptin);
+  facts.has_memory_pools = read(kMemoryPoolsSupported) != 0;
+  facts.reaches_host_memory = read(kPageableMemoryAccess) != 0;
+  return facts;
+}
+
 Driver::~Driver() {
-  for (const DeviceFacts& device : devices_) functions_->release_context(device.ordinal);
-  // The library stays open: others in the process may use it, and it does not like to be unloaded.
+  for (std::size_t i = 0; i < primary_.size(); ++i)
+    if (primary_[i] != nullptr) functions_->release_context(handles_[i]);
 }
 
 const DeviceFacts& Driver::device(int ordinal) const {
@@ -146,97 +132,97 @@ const DeviceFacts& Driver::device(int ordinal) const {
   return devices_[static_cast<std::size_t>(ordinal)];
 }
 
-void Driver::check(int result, std::string_view call, std::string_view subject) const {
-  if (result == 0) return;
+std::string Driver::words(int result) const {
   const char *name = "unknown", *text = "unknown error";
   functions_->error_name(result, &name);
   functions_->error_string(result, &text);
-  fail(ErrorKind::device, "GDR-D03", "{}: {} gave {} ({})", subject, call, name, text);
+  return fmt::format("{} ({})", name, text);
 }
 
-void Driver::release(int ordinal, const std::function<void()>& free) const noexcept {
-  if (functions_->push_context(context(ordinal)) != 0) return;  // the driver has shut down: nothing is left to free
-  free();
+void Driver::check(int result, std::string_view call, std::string_view subject) const {
+  if (result != 0) fail(ErrorKind::device, "GDR-D03", "{}: {} gave {}", subject, call, words(result));
+}
+
+// ---------------------------------------------------------------------------------------------------- contexts
+
+void* Driver::primary(int ordinal) const {
+  const auto index = static_cast<std::size_t>(ordinal);
+  const std::lock_guard lock(primary_mutex_);
+  if (primary_[index] == nullptr) {
+    void* context = nullptr;
+    check(functions_->retain_context(&context, handles_[index]), "cuDevicePrimaryCtxRetain", devices_[index].name);
+    primary_[index] = context;
+  }
+  return primary_[index];
+}
+
+int Driver::device_of(void* handle) const {
+  const InContext in(*this, {handle, 0, 0});
+  int device = 0;
+  check(functions_->context_device(&device), "cuCtxGetDevice", "context");
+  for (std::size_t i = 0; i < handles_.size(); ++i)
+    if (handles_[i] == device) return static_cast<int>(i);
+  return -1;
+}
+
+Context Driver::with_id(void* handle, int ordinal) const {
+  Context context{handle, 0, ordinal};
+  unsigned long long id = 0;
+  if (functions_->context_id != nullptr && functions_->context_id(handle, &id) == 0) context.id = id;
+  return context;
+}
+
+Context Driver::context_for(int ordinal, StreamHandle stream) const {
+  const DeviceFacts& facts = device(ordinal);
+  void* handle = nullptr;
+  if (stream > kLastDefaultStream) {
+    check(functions_->stream_context(stream_handle(stream), &handle), "cuStreamGetCtx", "stream");
+    const int of_stream = device_of(handle);
+    if (of_stream != ordinal)
+      fail(ErrorKind::device, "GDR-D02", "the stream belongs to device {}, the tensors lie on device {} ({})",
+           of_stream, ordinal, facts.name);
+    return with_id(handle, ordinal);
+  }
+  check(functions_->current_context(&handle), "cuCtxGetCurrent", "thread");
+  if (handle != nullptr && device_of(handle) == ordinal) return with_id(handle, ordinal);
+  return with_id(primary(ordinal), ordinal);
+}
+
+InContext::InContext(const Driver& driver, const Context& context) : driver_(driver) {
+  driver.check(driver.functions().push_context(context.handle), "cuCtxPushCurrent", "device context");
+}
+
+InContext::~InContext() {
   void* ignored = nullptr;
-  functions_->pop_context(&ignored);
+  driver_.functions().pop_context(&ignored);
 }
 
-void Driver::synchronise(int ordinal, StreamHandle stream) const {
-  const InContext in(*this, ordinal);
-  check(functions_->synchronise_stream(reinterpret_cast<void*>(stream)), "cuStreamSynchronize", device(ordinal).name);
+// ----------------------------------------------------------------------------------------- streams and pointers
+
+bool Driver::is_capturing(const Context& context, StreamHandle stream) const {
+  const InContext in(*this, context);
+  int status = 0;
+  check(functions_->is_capturing(stream_handle(stream), &status), "cuStreamIsCapturing", "stream");
+  return status != 0;
 }
 
-// ------------------------------------------------------------------------------------------------------ memory
-
-DeviceBuffer::DeviceBuffer(std::shared_ptr<const Driver> driver, int ordinal, std::size_t bytes)
-    : driver_(std::move(driver)), ordinal_(ordinal), bytes_(bytes) {
-  const InContext in(*driver_, ordinal_);
-  if (bytes > 0)
-    driver_->check(driver_->functions().allocate(&pointer_, bytes), "cuMemAlloc", fmt::format("{} bytes", bytes));
+void Driver::synchronise(const Context& context, StreamHandle stream) const {
+  const InContext in(*this, context);
+  check(functions_->synchronise_stream(stream_handle(stream)), "cuStreamSynchronize", device(context.device).name);
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : driver_(other.driver_),
-      ordinal_(other.ordinal_),
-      bytes_(other.bytes_),
-      pointer_(std::exchange(other.pointer_, 0)) {}
-
-DeviceBuffer::~DeviceBuffer() {
-  if (pointer_ == 0) return;
-  driver_->release(ordinal_, [&] { driver_->functions().free(pointer_); });
-}
-
-void DeviceBuffer::upload(const void* source) {
-  if (bytes_ == 0) return;
-  const InContext in(*driver_, ordinal_);
-  driver_->check(driver_->functions().upload(pointer_, source, bytes_), "cuMemcpyHtoD",
-                 fmt::format("{} bytes", bytes_));
-}
-
-void DeviceBuffer::download(void* target) const {
-  if (bytes_ == 0) return;
-  const InContext in(*driver_, ordinal_);
-  driver_->check(driver_->functions().download(target, pointer_, bytes_), "cuMemcpyDtoH",
-                 fmt::format("{} bytes", bytes_));
-}
-
-// ----------------------------------------------------------------------------------------------------- kernels
-
-LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, int ordinal, std::string_view cubin,
-                           const std::string& name, int smem_bytes)
-    : driver_(std::move(driver)), ordinal_(ordinal), name_(name), smem_bytes_(static_cast<unsigned>(smem_bytes)) {
-  const InContext in(*driver_, ordinal_);
-  const Driver::Functions& f = driver_->functions();
-  driver_->check(f.load_module(&module_, cubin.data()), "cuModuleLoadData", name);
-  driver_->check(f.get_function(&function_, module_, name.c_str()), "cuModuleGetFunction", name);
-  if (smem_bytes > kStaticSmemBytes)
-    driver_->check(f.set_function_attribute(function_, kFunctionMaxDynamicSmem, smem_bytes), "cuFuncSetAttribute",
-                   fmt::format("{}, {} bytes of shared memory", name, smem_bytes));
-}
-
-LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
-    : driver_(other.driver_),
-      ordinal_(other.ordinal_),
-      name_(std::move(other.name_)),
-      smem_bytes_(other.smem_bytes_),
-      module_(std::exchange(other.module_, nullptr)),
-      function_(other.function_) {}
-
-LoadedKernel::~LoadedKernel() {
-  if (!module_) return;
-  driver_->release(ordinal_, [&] { driver_->functions().unload_module(module_); });
-}
-
-void LoadedKernel::launch(unsigned blocks, unsigned threads, const std::vector<std::byte>& arguments,
-                          StreamHandle stream) const {
-  if (blocks == 0) return;
-  const InContext in(*driver_, ordinal_);
-  void* parameters[] = {const_cast<std::byte*>(arguments.data())};
-  driver_->check(
-      driver_->functions().launch(function_, blocks, 1, 1, threads, 1, 1, smem_bytes_, reinterpret_cast<void*>(stream),
-                                  parameters, nullptr),
-      "cuLaunchKernel",
-      fmt::format("{}, {} blocks of {} threads, {} bytes of shared memory", name_, blocks, threads, smem_bytes_));
+PointerFacts Driver::pointer_facts(const Context& context, const void* pointer) const {
+  const InContext in(*this, context);
+  const auto address = reinterpret_cast<DevicePointer>(pointer);
+  PointerFacts facts;
+  unsigned type = 0;
+  const int result = functions_->pointer_attribute(&type, kMemoryType, address);
+  if (result == kInvalidValue) return facts;
+  check(result, "cuPointerGetAttribute", "tensor");
+  facts.is_known = true;
+  facts.is_device = type == kDeviceMemory;
+  check(functions_->pointer_attribute(&facts.device, kDeviceOrdinal, address), "cuPointerGetAttribute", "tensor");
+  return facts;
 }
 
 }  // namespace gdr

@@ -146,7 +146,7 @@ const Row kRows[] = {
      },
      "GDR-A08 run_bwd: v has 4 heads and q has 3; Hv must be a multiple of Hk."},
     {"one tensor on a GPU", [](BwdArgs& a, Options&) { a.dg.device.kind = DeviceKind::cuda; },
-     "GDR-A09 run_bwd: dg lies in the memory of a cuda device and q in host memory; all tensors of a call must lie on "
+     "GDR-A09 run_bwd: dg lies in the memory of cuda device 0 and q in host memory; all tensors of a call must lie on "
      "one "
      "device.",
      ErrorKind::unsupported},
@@ -199,15 +199,16 @@ TEST_CASE("arguments: tensors on a GPU") {
        {&args.q, &args.k, &args.v, &args.g, &args.beta, &args.do_, &args.dq, &args.dk, &args.dv, &args.dg, &args.dbeta,
         &*args.initial_state, &*args.final_state_grad, &*args.cu_seqlens, &*args.dh0})
     tensor->device.kind = DeviceKind::cuda;
-  CHECK_THROWS_WITH_AS(
-      run_bwd(args),
-      "GDR-A10 run_bwd: tensors in device memory are not taken yet; use tensors in host memory, which the cuda "
-      "backend copies.",
-      Error);
+  CHECK_THROWS_WITH(run_bwd(args), doctest::Contains("GDR-A10 run_bwd: GDR-D01 libcuda: not found"));
   Options cpu;
   cpu.backend = Backend::cpu;
   CHECK_THROWS_WITH_AS(run_bwd(args, cpu),
                        "GDR-A09 run_bwd: q lies in the memory of a cuda device; the cpu backend needs host memory.",
+                       Error);
+  args.dv.device.index = 1;
+  CHECK_THROWS_WITH_AS(run_bwd(args),
+                       "GDR-A09 run_bwd: dv lies in the memory of cuda device 1 and q in the memory of cuda device 0; "
+                       "all tensors of a call must lie on one device.",
                        Error);
 }
 

@@ -141,10 +141,13 @@ TEST_CASE("C interface: failures are codes with a text") {
   CHECK(last_error() == "GDR-A01 run_bwd: v is a null pointer; its shape is [1, 40, 4, 6], 960 elements.");
   gdr_options options = GDR_OPTIONS_INIT;
   options.backend = GDR_BACKEND_CUDA;
-  CHECK(gdr_why_not(1, 1, 128, 128, GDR_BF16, &options) == GDR_UNSUPPORTED);
+  gdr_problem problem = GDR_PROBLEM_INIT;
+  CHECK(gdr_why_not(&problem, &options) == GDR_UNSUPPORTED);
   CHECK(last_error().starts_with("GDR-A10 why_not: GDR-D01 libcuda: not found"));
-  CHECK(gdr_why_not(1, 1, 128, 128, GDR_BF16, nullptr) == GDR_OK);
-  CHECK(gdr_why_not(2, 3, 128, 128, GDR_BF16, nullptr) == GDR_CONFIG);
+  CHECK(gdr_why_not(&problem, nullptr) == GDR_OK);
+  problem.k_heads = 2;
+  problem.v_heads = 3;
+  CHECK(gdr_why_not(&problem, nullptr) == GDR_CONFIG);
   const std::string here = last_error();
   std::string there = "unset";
   std::thread([&] { there = last_error(); }).join();

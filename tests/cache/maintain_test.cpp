@@ -83,7 +83,7 @@ TEST_CASE("list: what is there, by kind and key") {
   CHECK(listing.entries[5].kind == "plan");
 }
 
-TEST_CASE("verify reads every byte, list the headers; neither changes anything") {
+TEST_CASE("verify reads every byte, list the headers, neither changes anything") {
   const TempFolder folder;
   fill(folder.path(), 5);
   const fs::path body = file_of(folder.path(), "cubin", key_of(1));

@@ -169,7 +169,7 @@ TEST_CASE("one's own folder is used though everybody may write it, but not what 
   CHECK(use(directory) == "directory\ndirectory\n");
 }
 
-TEST_CASE("a folder made by root serves all users for reading; what is missing is kept in memory") {
+TEST_CASE("a folder made by root serves all users for reading, what is missing is kept in memory") {
   if (!is_root()) {
     MESSAGE("skipped: only root can act as another user");
     return;

@@ -61,7 +61,7 @@ constexpr const char* kNowhere = "/nowhere/libnvrtc.so";
 
 }  // namespace
 
-TEST_CASE("compile: figures of every kernel, as JSON and as a table; the second time from the cache, without NVRTC") {
+TEST_CASE("compile: figures of every kernel, as JSON and as a table, the second time from the cache, without NVRTC") {
   const TempFolder folder;
   const std::string cache = (folder.path() / "cache").string(), shape = small_shape(folder);
   const std::vector<std::string> command = {"compile", "--arch", "sm_120,sm_90", "--shape", shape, "--format", "json"};

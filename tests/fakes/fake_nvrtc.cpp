@@ -1,6 +1,6 @@
 // A libnvrtc for tests: it "compiles" in an instant, so that what surrounds the compiler can be tested on any machine.
-// Its cubin is text that follows from source and options, its log has the form of the real one. Controlled by the
-// environment at each call:
+// Its cubin is text that follows from source and options and tells fake_cuda.cpp the kernel's name and the tensors
+// among its arguments; its log has the form of the real one. Controlled by the environment at each call:
 //   FAKE_NVRTC_VERSION  "12.8"; default 13.0. Before 12.8 the architectures 100, 120, 121 are not known
 //   FAKE_NVRTC_COUNT    a file that grows by one byte a compilation, from whatever process
 //   FAKE_NVRTC_FAIL     compilations of sources that hold this text fail
@@ -38,6 +38,14 @@ std::vector<int> architectures() {
   version(&major, &minor);
   if (major * 100 + minor >= 1208) known.insert(known.end(), {100, 120, 121});
   return known;
+}
+
+// What stands between `open` and `close` somewhere after `word`.
+std::string after(const std::string& text, const std::string& word, const std::string& open, const std::string& close) {
+  const std::size_t at = text.find(word);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = text.find(open, at) + open.size();
+  return text.substr(begin, text.find(close, begin) - begin);
 }
 
 std::size_t give(const std::string& text, char* target) {
@@ -86,7 +94,11 @@ FAKE int nvrtcCompileProgram(void* handle, int num_options, const char* const* o
   }
   std::string all = program.source;
   for (int i = 0; i < num_options; ++i) all += std::string("\n") + options[i];
-  program.cubin = "fake cubin " + std::to_string(std::hash<std::string>{}(all)) + " " + options[0];
+  program.cubin = "fake cubin " + std::to_string(std::hash<std::string>{}(all)) + " " + options[0] + "\nkernel " +
+                  after(program.source, "__launch_bounds__", ") ", "(") + "\nargs";
+  for (std::size_t at = 0; (at = program.source.find("  TensorArg t_", at)) != std::string::npos; at += 14)
+    program.cubin += " " + program.source.substr(at + 14, program.source.find(';', at) - at - 14);
+  program.cubin += "\nend\n";
   program.cubin.resize(5000, '.');
   program.log =
       "ptxas info    : Compiling entry function 'kernel'\n"

@@ -189,7 +189,7 @@ TEST_CASE("an older compiler gets the targets it knows, and a plan without what 
   struct Row {
     std::string version, arch, target;
   };
-  for (const Row& row : {Row{"12.9", "sm_120", "sm_120f"}, Row{"12.8", "sm_121", "sm_121a"}}) {
+  for (const Row& row : {Row{"12.9", "sm_120", "sm_120f"}, Row{"12.8", "sm_120", "sm_120a"}}) {
     CAPTURE(row.version);
     const Environment old("FAKE_NVRTC_VERSION", row.version);
     const Place place;
@@ -241,8 +241,7 @@ TEST_CASE("an entry that is whole and yet no plan is replaced") {
     const char *payload, *keys;
   };
   const std::string short_list = made.kernels.front().key;
-  for (const Row& row : {Row{"no JSON", "{", ""}, Row{"a key too few", nullptr, short_list.c_str()},
-                         Row{"no keys", nullptr, "a b c d"}}) {
+  for (const Row& row : {Row{"no JSON", "{", ""}, Row{"a key too few", nullptr, short_list.c_str()}}) {
     CAPTURE(row.name);
     const std::string payload =
         row.payload ? row.payload
@@ -276,7 +275,7 @@ TEST_CASE("several requests at once, with progress") {
   const Place place;
   Notices notices;
   KernelLibrary library(place.options(notices));
-  const std::vector<KernelRequest> requests = {request_for_arch("sm_120"), request_for_arch("sm_90"),
+  const std::vector<KernelRequest> requests = {request_for_arch("sm_120"), request_for_arch("sm_120", 16, 32, "sm_90"),
                                                request_for_arch("sm_120")};
   std::vector<int> done;
   int total = 0;

@@ -84,7 +84,7 @@ TEST_CASE("rows past the end of a chunk are zeros in shared memory, transposed o
   check_equal(values(found.at("turned")), turned);
 }
 
-TEST_CASE("registers straight from and to tensors, transposed; row_valid counts tokens") {
+TEST_CASE("registers straight from and to tensors, transposed, row_valid counts tokens") {
   const std::vector<TensorSpec> tensors = {token_tensor("x", input, kChunk, 16, DType::bf16),
                                            token_tensor("y", output, kChunk, 16, DType::fp32)};
   KernelBuilder build = builder(LoopKind::chunks_ascending, tensors, 1);

@@ -111,7 +111,7 @@ TEST_CASE("map on register tiles") {
   }
 }
 
-TEST_CASE("map in place, on a rectangle, and under a mask; the unchosen side of a select is not read") {
+TEST_CASE("map in place, on a rectangle, and under a mask, the unchosen side of a select is not read") {
   Bench bench({chunk_tensor("y", output, kRows, kCols, DType::fp32)}, 2);
   bench.build.acc("all", "y", kRows, kCols, {2, 1});
   bench.build.acc("all", "half", kRows, kCols, {2, 1});
@@ -134,7 +134,7 @@ TEST_CASE("map in place, on a rectangle, and under a mask; the unchosen side of 
   check_both(bench.plan(), "y", wanted);
 }
 
-TEST_CASE("map on vectors; partial rows are read as their sum") {
+TEST_CASE("map on vectors, partial rows are read as their sum") {
   Bench bench({chunk_tensor("y", output, 1, kCols, DType::fp32)}, 3);
   bench.build.acc("all", "t", kRows, kCols, {1, 2, 32});
   bench.build.vec("p", kRows, 2);

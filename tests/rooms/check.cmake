@@ -1,4 +1,4 @@
-# Checks three rules that nothing else enforces; CMakeLists.txt beside this file sets the variables.
+# Checks four rules that nothing else enforces; CMakeLists.txt beside this file sets the variables.
 
 # 1 A room does not reach another by a relative path.
 file(GLOB_RECURSE sources "${SRC}/*.cpp" "${SRC}/*.hpp" "${SRC}/*.inl" "${SRC}/*.h")
@@ -33,5 +33,15 @@ foreach(probe IN ITEMS "core/hash.hpp:0" "gdr/error.hpp:0" "config/json.hpp:1" "
     message(SEND_ERROR "room core can include ${header}")
   elseif(NOT must_fail AND NOT result EQUAL 0)
     message(SEND_ERROR "room core cannot include ${header}: ${errors}")
+  endif()
+endforeach()
+
+# 4 A test case's name has no semicolon: CMake would cut it there, and ctest would run nothing and call that passed.
+file(GLOB_RECURSE sources "${TESTS}/*.cpp")
+foreach(source IN LISTS sources)
+  file(READ "${source}" text)
+  string(REGEX MATCH "TEST_CASE\\(\"[^\"]*;" found "${text}")
+  if(found)
+    message(SEND_ERROR "${source}: ${found} ...: no semicolon may stand in the name of a test case")
   endif()
 endforeach()

@@ -8,7 +8,7 @@
 using namespace gdr;
 using nlohmann::ordered_json;
 
-TEST_CASE("what fits stands on a line; long members get lines of their own") {
+TEST_CASE("what fits stands on a line, long members get lines of their own") {
   const std::string long_text(100, 'x');
   struct Row {
     std::string name;

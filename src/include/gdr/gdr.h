@@ -96,7 +96,23 @@ typedef struct gdr_options {
   int32_t compute_dtype; /* GDR_COMPUTE_AUTOMATIC ... */
   const char* arch;      /* of the cuda backend; NULL: chosen */
   const char* strategy;  /* of the cuda backend; NULL: chosen */
+  /* For tensors in device memory; see Options of gdr.hpp. */
+  void* stream;               /* CUstream or cudaStream_t; NULL: the legacy default stream */
+  void* workspace;            /* NULL: allocated in the stream's order */
+  size_t workspace_bytes;     /* of workspace */
+  size_t max_workspace_bytes; /* 0: no limit */
 } gdr_options;
+
+/* A class of calls, as ProblemClass of gdr.hpp. */
+typedef struct gdr_problem {
+  size_t struct_size;
+  int64_t k_heads, v_heads, dim_k, dim_v;
+  int32_t dtype;             /* of q, k, v, do: GDR_BF16 ... */
+  int32_t forward, backward; /* which passes are meant; 0: not */
+  int32_t is_packed;         /* cu_seqlens is given */
+  int32_t memory;            /* where the tensors lie: GDR_DEVICE_CPU ... */
+  int32_t reserved;          /* 0 */
+} gdr_problem;
 
 /* What a call did. The strings belong to gdrjit and live until the next gdr_ call of the same thread. */
 typedef struct gdr_result {
@@ -112,19 +128,29 @@ typedef struct gdr_result {
 #define GDR_BWD_ARGS_INIT \
   { sizeof(gdr_bwd_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define GDR_OPTIONS_INIT \
-  { sizeof(gdr_options), 0, 0, 0, 0, 0, 0 }
+  { sizeof(gdr_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* One head of each kind, K = V = 128, bf16, forward and backward, in host memory. */
+#define GDR_PROBLEM_INIT \
+  { sizeof(gdr_problem), 1, 1, 128, 128, GDR_BF16, 1, 1, 0, 0, 0 }
 #define GDR_RESULT_INIT \
   { sizeof(gdr_result), 0, 0, 0, 0 }
 
-/* Runs the forward or backward pass; outputs are complete when it returns GDR_OK, and undefined otherwise.
- * options and result may be NULL. Returns one of the codes above. */
+/* Runs the forward or backward pass. Tensors in host memory: outputs are complete when it returns GDR_OK, and undefined
+ * otherwise. Tensors in device memory: the pass is enqueued on options->stream. options and result may be NULL. Returns
+ * one of the codes above. */
 GDR_API int gdr_run_fwd(const gdr_fwd_args* args, const gdr_options* options, gdr_result* result);
 GDR_API int gdr_run_bwd(const gdr_bwd_args* args, const gdr_options* options, gdr_result* result);
 
-/* GDR_OK if a call with these sizes and q, k, v of this dtype would run, forward and backward; else the code it would
- * return, and gdr_last_error says why. */
-GDR_API int gdr_why_not(int64_t k_heads, int64_t v_heads, int64_t dim_k, int64_t dim_v, int32_t dtype,
-                        const gdr_options* options);
+/* GDR_OK if calls of this class would run; else the code they would return, and gdr_last_error says why. */
+GDR_API int gdr_why_not(const gdr_problem* problem, const gdr_options* options);
+
+/* Plans, compiles and loads what backward calls of this class need on a cuda device. options and result may be NULL. */
+GDR_API int gdr_prepare_bwd(const gdr_problem* problem, int32_t device_index, const gdr_options* options,
+                            gdr_result* result);
+
+/* Bytes of workspace of a backward call on device memory. With options->arch no device has to be there. */
+GDR_API int gdr_bwd_workspace_bytes(const gdr_problem* problem, int64_t batch, int64_t tokens,
+                                    const gdr_options* options, size_t* bytes);
 
 /* The full text of this thread's last failure ("" before any). It lives until the next failure of the thread. */
 GDR_API const char* gdr_last_error(void);

@@ -52,7 +52,8 @@ class Dims {
   std::size_t size_ = 0;
 };
 
-// A tensor in the caller's memory, which must stay as it is until the call returns. Inputs are not written to.
+// A tensor in the caller's memory, which must stay as it is until the call is complete: for host memory when the call
+// returns, for device memory when the stream has passed it. Inputs are not written to.
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::fp32;
@@ -102,8 +103,9 @@ enum class Backend { automatic, cuda, cpu };
 enum class StateLayout { kv, vk };
 
 struct Options {
-  // automatic: cpu for tensors in host memory, cuda for tensors in device memory, which are not taken yet.
-  // cuda: takes tensors in host memory and copies them to the device and back.
+  // automatic: cpu for tensors in host memory, cuda for tensors in device memory.
+  // cuda: uses tensors in device memory where they lie, and copies tensors in host memory to device 0 and back.
+  // cpu: takes tensors in host memory only.
   Backend backend = Backend::automatic;
   // Order of the last two dimensions of initial_state, final_state, final_state_grad and dh0.
   StateLayout state_layout = StateLayout::kv;
@@ -113,6 +115,17 @@ struct Options {
   std::optional<DType> compute_dtype;
   // Architecture (such as "sm_120") and strategy of the cuda backend; empty: chosen.
   std::string arch, strategy;
+
+  // What follows is for tensors in device memory.
+  // The stream on which the call is enqueued: a CUstream or cudaStream_t of the tensors' device. Null: the legacy
+  // default stream; the value 2: the default stream of the thread.
+  void* stream = nullptr;
+  // Device memory that the call may use until it is complete: at least bwd_workspace_bytes, from a multiple of 256
+  // bytes on. Null: allocated and freed in the stream's order (cuMemAllocAsync).
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  // A call that would need more is refused. Absent: no limit.
+  std::optional<std::size_t> max_workspace_bytes;
 };
 
 // What a call did.
@@ -123,11 +136,19 @@ struct Result {
 };
 
 // Runs the forward pass; o and final_state are complete when it returns. Throws Error: config (GDR-A01 to A08, A11) for
-// a wrong argument, unsupported (GDR-A09, A10) if the backend is not there or cannot do it.
+// a wrong argument, unsupported (GDR-A09, A10, G03) if the backend is not there or cannot do it.
 GDR_API Result run_fwd(const FwdArgs& args, const Options& options = {});
 
-// Runs the backward pass; all gradients are complete when it returns. Recomputes what it needs of the forward pass.
-// Throws as run_fwd.
+// Runs the backward pass. Recomputes what it needs of the forward pass. Throws as run_fwd.
+// Tensors in host memory: all gradients are complete when it returns.
+// Tensors in device memory, all on one device: enqueues kernels on the stream and returns. Nothing is copied, the host
+// waits for nothing, and the call may be captured into a CUDA graph. Any strides whose last is 1, in multiples of 16
+// bytes (g, beta and their gradients: any); q, k, v, do and their gradients bf16, all else fp32; states as [K, V]; no
+// cu_seqlens. Works in the stream's context, for default streams in the calling thread's current one if it is of that
+// device, else in the device's primary one, whatever device is current. The first call of a class of problems loads
+// kernels, and plans and compiles what the cache does not hold: see prepare_bwd.
+// Throws besides: unsupported (GDR-G01 to G04, D05), compilation (GDR-N01, N02), config (GDR-G05: would have to load
+// during a capture, G06: workspace, G07: not device memory), device (GDR-D01 to D04).
 GDR_API Result run_bwd(const BwdArgs& args, const Options& options = {});
 
 // What decides whether a call is supported.
@@ -135,10 +156,23 @@ struct ProblemClass {
   std::int64_t k_heads = 1, v_heads = 1;  // Hk, Hv
   std::int64_t dim_k = 128, dim_v = 128;  // K, V
   DType dtype = DType::bf16;              // of q, k, v, do
+  bool forward = true, backward = true;   // which passes are meant
+  bool is_packed = false;                 // cu_seqlens is given
+  DeviceKind memory = DeviceKind::cpu;    // where the tensors lie
 };
 
-// The reason why such a call, forward or backward, would be refused with these options; nothing if it would run.
+// The reason why such calls would be refused with these options; nothing if they would run.
 GDR_API std::optional<std::string> why_not(const ProblemClass& problem, const Options& options = {});
+
+// Plans, compiles and loads the kernels of such backward calls for tensors on a cuda device, in the context that a call
+// with these options would work in, so that no later call has to: before a capture, or when a program starts.
+// Throws Error as run_bwd. Returns what such a call would launch.
+GDR_API Result prepare_bwd(const ProblemClass& problem, Device device, const Options& options = {});
+
+// Bytes of workspace that a backward call on device memory needs for B batch entries of T tokens. options.arch may name
+// an architecture; then no device has to be there. Throws Error as run_bwd.
+GDR_API std::size_t bwd_workspace_bytes(const ProblemClass& problem, std::int64_t batch, std::int64_t tokens,
+                                        const Options& options = {});
 
 // A backend, and why it cannot be used here (empty: it can).
 struct BackendInfo {
