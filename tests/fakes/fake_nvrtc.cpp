@@ -95,7 +95,7 @@ FAKE int nvrtcCompileProgram(void* handle, int num_options, const char* const* o
   std::string all = program.source;
   for (int i = 0; i < num_options; ++i) all += std::string("\n") + options[i];
   program.cubin = "fake cubin " + std::to_string(std::hash<std::string>{}(all)) + " " + options[0] + "\nkernel " +
-                  after(program.source, "__launch_bounds__", ") ", "(") + "\nargs";
+                  after(program.source, "// gdrjit", ", ", ",") + "\nargs";
   for (std::size_t at = 0; (at = program.source.find("  TensorArg t_", at)) != std::string::npos; at += 14)
     program.cubin += " " + program.source.substr(at + 14, program.source.find(';', at) - at - 14);
   program.cubin += "\nend\n";

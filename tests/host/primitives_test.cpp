@@ -230,7 +230,7 @@ TEST_CASE("copies bring 16 bytes or zeros, and are there when a barrier behind t
     }
 }
 
-TEST_CASE("a barrier in shared memory counts phases; producer and consumer alternate by parity") {
+TEST_CASE("a barrier in shared memory counts phases, producer and consumer alternate by parity") {
   constexpr int kFull = 1024, kFree = 1032;
   for (const std::uint64_t seed : {1u, 2u, 3u, 4u, 5u}) {
     HandBlock block;
