@@ -317,4 +317,14 @@ void Machine::grant_registers() {
   }
 }
 
+// setmaxnreg is for whole warpgroups: in the end all warps of one have the same.
+void Machine::check_warpgroups() {
+  constexpr int kWarps = 4;
+  for (int w = 0; w < static_cast<int>(warps_.size()); ++w)
+    if (warp_at(w).registers != warp_at(w / kWarps * kWarps).registers)
+      fail(FaultKind::registers, w * kLanes, thread_at(w * kLanes).place,
+           fmt::format("has {} registers where the first warp of its warpgroup has {}", warp_at(w).registers,
+                       warp_at(w / kWarps * kWarps).registers));
+}
+
 }  // namespace gdr::host

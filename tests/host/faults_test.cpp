@@ -169,4 +169,18 @@ TEST_CASE("an arrival of lane 0 without its warp_sync is found behind every prod
   CHECK(planted > 0);
 }
 
+TEST_CASE("a row of a tensor that does not exist is found where it is touched") {
+  for (const OneKernel& one : kernels()) {
+    HostOptions options;
+    options.added_tokens = 1;  // the tail becomes longer than the tensors are
+    const std::optional<Fault> fault = fault_of(one, options, 1);
+    REQUIRE(fault);
+    CAPTURE(fault->text);
+    CHECK(fault->kind == FaultKind::global);
+    CHECK(fault->text.find("the row does not exist") != std::string::npos);
+    CHECK_FALSE(fault->role.empty());
+    CHECK_FALSE(fault->op.empty());
+  }
+}
+
 }  // namespace gdr::host

@@ -87,6 +87,7 @@ class HostLaunch {
   }
 
   std::optional<Fault> run(const HostOptions& options) {
+    arguments_.tokens += options.added_tokens;
     for (const Kernel& kernel : plan_.kernels)
       if (std::optional<Fault> fault = run_kernel(kernel, options)) return fault;
     for (const TensorSpec& tensor : plan_.tensors) {

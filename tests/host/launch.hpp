@@ -15,6 +15,7 @@ struct HostOptions {
   const KernelFacts* facts = nullptr;  // of the plan's only kernel, where many runs share them; else made anew
   std::map<std::string, BankCounter>* banks = nullptr;  // by function; asks for counting
   std::function<void(const Kernel&, const Published&)> observer;
+  int added_tokens = 0;  // the kernels are told of so many more tokens than there are
 };
 
 // Launches the plan's kernels in order, their blocks in random order. Sequences must lie one behind the other from

@@ -93,6 +93,7 @@ std::optional<Fault> Machine::execute() {
     if (all_ended && with_copies_.empty()) break;
     if (!land_some(!all_ended)) deadlock();
   }
+  check_warpgroups();
   return fault_;
 }
 

@@ -174,6 +174,7 @@ class Machine {
   void meet(int warp);
   void take_registers(int warp);
   void grant_registers();
+  void check_warpgroups();
   bool lanes_know_the_same(int warp) const;
 
   // mbarriers (barriers.cpp).

@@ -270,6 +270,34 @@ TEST_CASE("global memory: existing bytes, written once, read where somebody wrot
   CHECK(has(fault_of([](float* in, float*) { global_store(in, 1.0f); }), "it is an input"));
 }
 
+// Two roles of a warpgroup each, two blocks an SM: 128 registers a thread to begin with.
+TEST_CASE("registers move between warpgroups, as many as there are") {
+  Kernel kernel;
+  kernel.name = "registers";
+  kernel.roles = {{"giver", 4, 24, {}, {}, {}}, {"taker", 4, 232, {}, {}, {}}};
+  kernel.smem_bytes = 16;
+  kernel.blocks_per_sm = 2;
+  const auto fault_of = [&](const std::function<void()>& body) {
+    const KernelFacts facts(kernel);
+    GlobalMemory global;
+    BlockRun run;
+    run.facts = &facts;
+    run.threads = 256;
+    run.smem_bytes = 16;
+    run.global = &global;
+    const std::optional<Fault> fault = run_block(run, 0, body);
+    return fault ? fault->text : "";
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  CHECK(fault_of([] { warp() < 4 ? set_registers<24, false>() : set_registers<232, true>(); }).empty());
+  CHECK(has(fault_of([] { warp() < 4 ? set_registers<24, false>() : set_registers<240, true>(); }), "240 registers"));
+  CHECK(has(fault_of([] { set_registers<120, true>(); }), "than its 128"));
+  CHECK(has(fault_of([] {
+              if (warp() == 2) set_registers<24, false>();
+            }),
+            "of its warpgroup"));
+}
+
 TEST_CASE("bank conflicts of single accesses") {
   const auto passes = [](int bytes, const std::function<int(int)>& byte_of) {
     std::vector<BankCounter::Lane> lanes;
