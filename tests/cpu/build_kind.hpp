@@ -4,22 +4,31 @@
 
 namespace gdr::cpu::test {
 
-constexpr const char* kSanitizer =
-#if defined(__SANITIZE_ADDRESS__)
-    "address sanitizer";
-#elif defined(__SANITIZE_THREAD__)
-    "thread sanitizer";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    "address sanitizer";
-#elif __has_feature(thread_sanitizer)
-    "thread sanitizer";
+#if defined(__has_feature)
+#define GDR_HAS_FEATURE(name) __has_feature(name)
 #else
-    nullptr;
+#define GDR_HAS_FEATURE(name) 0
 #endif
+
+constexpr bool kAddressSanitizer =
+#if defined(__SANITIZE_ADDRESS__) || GDR_HAS_FEATURE(address_sanitizer)
+    true;
 #else
-    nullptr;
+    false;
 #endif
+
+constexpr bool kThreadSanitizer =
+#if defined(__SANITIZE_THREAD__) || GDR_HAS_FEATURE(thread_sanitizer)
+    true;
+#else
+    false;
+#endif
+
+#undef GDR_HAS_FEATURE
+
+constexpr const char* kSanitizer = kAddressSanitizer  ? "address sanitizer"
+                                   : kThreadSanitizer ? "thread sanitizer"
+                                                      : nullptr;
 
 constexpr bool is_optimised() {
 #if defined(__OPTIMIZE__)
@@ -37,6 +46,8 @@ constexpr bool is_emulated() {
 #endif
 }
 
+// A hundred times slower rather than ten.
+constexpr bool test_is_slowest() { return kThreadSanitizer || is_emulated(); }
 constexpr bool test_is_slow() { return kSanitizer != nullptr || !is_optimised() || is_emulated(); }
 
 }  // namespace gdr::cpu::test

@@ -52,7 +52,7 @@ void check_plan(const PlanResult& result, const Asked& asked) {
 TEST_CASE("all architectures and shapes are planned and proved, and their plans survive as JSON") {
   std::vector<std::string> shapes = different_shapes();
   CHECK(shapes.size() == 12);
-  if (cpu::test::test_is_slow()) shapes.resize(2);
+  if (cpu::test::test_is_slow()) shapes.resize(1);
   const double begin = seconds_since_start();
   int plans = 0;
   std::set<std::string> keys;
@@ -71,11 +71,12 @@ TEST_CASE("all architectures and shapes are planned and proved, and their plans 
         ++plans;
       }
   MESSAGE(fmt::format("{} plans, {} different, in {:.1f} s", plans, keys.size(), seconds_since_start() - begin));
-  CHECK(plans == 7 * static_cast<int>(shapes.size() + 2));
+  CHECK(plans == 7 * static_cast<int>(shapes.size() + std::min<std::size_t>(shapes.size(), 2)));
 }
 
 TEST_CASE("planning twice gives the same bytes") {
-  for (const std::string_view arch : config_names(ConfigKind::arch))
+  for (const std::string_view arch : config_names(ConfigKind::arch)) {
+    if (cpu::test::test_is_slow() && arch != "sm_120") continue;
     for (const std::string_view strategy : strategy_names()) {
       const Asked asked{.arch = std::string(arch), .strategy = std::string(strategy)};
       CAPTURE(asked.arch);
@@ -86,6 +87,7 @@ TEST_CASE("planning twice gives the same bytes") {
       for (std::size_t i = 0; i < once.facts.candidates.size(); ++i)
         CHECK(once.facts.candidates[i].name == again.facts.candidates[i].name);
     }
+  }
 }
 
 TEST_CASE("sm_120: the direct port misses by 37,888 bytes, the plan fits with its state tiles split") {
