@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 
+#include "cli/bench.hpp"
 #include "cli/compile.hpp"
 #include "cli/doctor.hpp"
 #include "cli/plan.hpp"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   gdr::add_emit_command(app, std::cout);
   gdr::add_compile_command(app, std::cout);
   gdr::add_run_command(app, std::cout);
+  gdr::add_bench_command(app, std::cout);
   gdr::add_doctor_command(app, std::cout);
   try {
     app.parse(argc, argv);

@@ -80,34 +80,44 @@ WorkspaceLayout workspace_layout(const Plan& plan, const LaunchSizes& sizes) {
   return layout;
 }
 
-GpuProgram::GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context)
+GpuProgram::GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context,
+                       const std::vector<int>& smem_bytes)
     : plan_(ready.plan) {
   for (std::size_t i = 0; i < plan_->kernels.size(); ++i) {
     const KernelFigures& figures = ready.kernels[i].figures;
     loaded_.emplace_back(driver, context,
                          KernelImage{plan_->kernels[i].name, ready.kernels[i].cubin->payload(),
-                                     plan_->kernels[i].smem_bytes, figures.smem_bytes, figures.compiler});
+                                     smem_bytes.empty() ? plan_->kernels[i].smem_bytes : smem_bytes[i],
+                                     figures.smem_bytes, figures.compiler});
   }
 }
 
+std::vector<std::int64_t> GpuProgram::num_blocks(const LaunchSizes& sizes) const {
+  constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
+  const GridSizes grid = {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan_->chunk), sizes.k_heads,
+                          sizes.v_heads};
+  std::vector<std::int64_t> blocks;
+  for (const Kernel& kernel : plan_->kernels) {
+    blocks.push_back(plan_->num_blocks(kernel, grid));
+    if (blocks.back() > kMostBlocks)
+      fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, blocks.back(),
+           kMostBlocks);
+  }
+  return blocks;
+}
+
 void GpuProgram::launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places,
-                        const WorkspaceLayout& layout, DevicePointer workspace, StreamHandle stream) const {
+                        const WorkspaceLayout& layout, DevicePointer workspace, StreamHandle stream,
+                        const std::function<void(std::size_t)>& after) const {
   std::map<std::string, TensorPlace> all = places;
   for (const auto& [tensor, offset] : layout.tensors)
     all[tensor->name] = dense_place(*tensor, sizes, workspace + static_cast<DevicePointer>(offset));
-  const GridSizes grid = {sizes.sequences, sizes.sequences * chunks_of(sizes.tokens, plan_->chunk), sizes.k_heads,
-                          sizes.v_heads};
-  std::vector<unsigned> blocks;
-  for (const Kernel& kernel : plan_->kernels) {
-    constexpr std::int64_t kMostBlocks = 0x7fffffff;  // grid x, every compute capability
-    const std::int64_t count = plan_->num_blocks(kernel, grid);
-    if (count > kMostBlocks)
-      fail(ErrorKind::unsupported, "GDR-G02", "{}: {} blocks, a launch takes {}", kernel.name, count, kMostBlocks);
-    blocks.push_back(static_cast<unsigned>(count));
-  }
-  for (std::size_t i = 0; i < loaded_.size(); ++i)
-    loaded_[i].launch(blocks[i], static_cast<unsigned>(plan_->kernels[i].threads()),
+  const std::vector<std::int64_t> blocks = num_blocks(sizes);
+  for (std::size_t i = 0; i < loaded_.size(); ++i) {
+    loaded_[i].launch(static_cast<unsigned>(blocks[i]), static_cast<unsigned>(plan_->kernels[i].threads()),
                       arguments_of(plan_->kernels[i], sizes, all), stream);
+    if (after) after(i);
+  }
 }
 
 std::vector<std::byte> GpuProgram::arguments_of(const Kernel& kernel, const LaunchSizes& sizes,

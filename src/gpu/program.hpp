@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,15 +51,20 @@ inline constexpr std::int64_t kWorkspaceAlignment = 256;
 
 class GpuProgram {
  public:
-  // Loads the plan's kernels. Throws Error as LoadedKernel.
-  GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context);
+  // Loads the plan's kernels. `smem_bytes`: of each kernel's launches, where it is not to be what the plan asks for.
+  // Throws Error as LoadedKernel.
+  GpuProgram(const ReadyPlan& ready, const std::shared_ptr<const Driver>& driver, const Context& context,
+             const std::vector<int>& smem_bytes = {});
 
   const Plan& plan() const { return *plan_; }
+  const std::vector<LoadedKernel>& loaded() const { return loaded_; }  // as the plan has kernels
+  // Blocks of each kernel's launch. Throws Error (unsupported, GDR-G02): more than a launch takes.
+  std::vector<std::int64_t> num_blocks(const LaunchSizes& sizes) const;
   // Enqueues all kernels on the stream. `places` holds the caller's tensors that are there; workspace tensors are
   // placed by `layout` from `workspace` on. Throws Error: device GDR-D03, unsupported GDR-G02 (more blocks than a
-  // launch takes; before anything is launched).
+  // launch takes; before anything is launched). `after`, if any, is called behind each kernel's launch with its index.
   void launch(const LaunchSizes& sizes, const std::map<std::string, TensorPlace>& places, const WorkspaceLayout& layout,
-              DevicePointer workspace, StreamHandle stream) const;
+              DevicePointer workspace, StreamHandle stream, const std::function<void(std::size_t)>& after = {}) const;
 
  private:
   std::vector<std::byte> arguments_of(const Kernel& kernel, const LaunchSizes& sizes,

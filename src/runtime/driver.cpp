@@ -82,6 +82,13 @@ std::shared_ptr<const Driver> Driver::open(const std::string& override_path) {
   find(f.get_function, "cuModuleGetFunction");
   find(f.set_function_attribute, "cuFuncSetAttribute");
   find(f.launch, "cuLaunchKernel");
+  find_optional(f.function_attribute, "cuFuncGetAttribute");
+  find_optional(f.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  find_optional(f.create_event, "cuEventCreate");
+  find_optional(f.destroy_event, "cuEventDestroy_v2");
+  find_optional(f.record_event, "cuEventRecord");
+  find_optional(f.event_distance, "cuEventElapsedTime");
+  find_optional(f.fill_async, "cuMemsetD8Async");
 
   if (const int result = f.init(0))
     fail(ErrorKind::device, "GDR-D02", "the CUDA driver does not start: cuInit gave {}", driver->words(result));

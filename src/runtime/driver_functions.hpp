@@ -37,6 +37,14 @@ struct Driver::Functions {
   int (*unload_module)(void*) = nullptr;
   int (*get_function)(void**, void*, const char*) = nullptr;
   int (*set_function_attribute)(void*, int, int) = nullptr;
+  // For benchmarks; may be null.
+  int (*function_attribute)(int*, int, void*) = nullptr;
+  int (*occupancy)(int*, void*, int, std::size_t) = nullptr;
+  int (*create_event)(void**, unsigned) = nullptr;
+  int (*destroy_event)(void*) = nullptr;
+  int (*record_event)(void*, void*) = nullptr;
+  int (*event_distance)(float*, void*, void*) = nullptr;
+  int (*fill_async)(DevicePointer, unsigned char, std::size_t, void*) = nullptr;
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                 void**) = nullptr;
 };

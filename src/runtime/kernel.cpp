@@ -11,7 +11,8 @@
 namespace gdr {
 namespace {
 
-constexpr int kFunctionMaxDynamicSmem = 8;    // of cuda.h
+constexpr int kFunctionMaxDynamicSmem = 8;  // of cuda.h
+constexpr int kFunctionStaticSmem = 1, kFunctionLocal = 3, kFunctionRegisters = 4;
 constexpr int kDefaultSmemBytes = 48 * 1024;  // more has to be asked for
 
 // "13.0" as the driver counts, 13000; 0 if it is none.
@@ -93,6 +94,30 @@ void LoadedKernel::launch(unsigned blocks, unsigned threads, const std::vector<s
     driver_->check(
         result, "cuLaunchKernel",
         fmt::format("{}, {} blocks of {} threads, {} bytes of shared memory", name_, blocks, threads, smem_bytes_));
+}
+
+CodeFacts LoadedKernel::facts() const {
+  const Driver::Functions& f = driver_->functions();
+  if (!f.function_attribute)
+    fail(ErrorKind::device, "GDR-D01", "libcuda: has no function cuFuncGetAttribute; the driver is too old");
+  const InContext in(*driver_, context_);
+  const auto read = [&](int attribute) {
+    int value = 0;
+    driver_->check(f.function_attribute(&value, attribute, function_), "cuFuncGetAttribute", name_);
+    return value;
+  };
+  return {read(kFunctionRegisters), read(kFunctionLocal), read(kFunctionStaticSmem)};
+}
+
+int LoadedKernel::blocks_per_sm(int threads) const {
+  const Driver::Functions& f = driver_->functions();
+  if (!f.occupancy)
+    fail(ErrorKind::device, "GDR-D01", "libcuda: has no function cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  const InContext in(*driver_, context_);
+  int blocks = 0;
+  driver_->check(f.occupancy(&blocks, function_, threads, smem_bytes_), "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                 name_);
+  return blocks;
 }
 
 }  // namespace gdr

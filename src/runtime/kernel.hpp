@@ -19,6 +19,13 @@ struct KernelImage {
   std::string compiler;        // version of the NVRTC that made it, "13.0"; may be empty
 };
 
+// Resources of loaded code, as the driver reports them.
+struct CodeFacts {
+  int registers = 0;          // a thread
+  int local_bytes = 0;        // a thread
+  int static_smem_bytes = 0;  // a block
+};
+
 class LoadedKernel {
  public:
   // Throws Error: unsupported GDR-D05 (more shared memory than a block of the device gets, with both numbers), device
@@ -31,6 +38,11 @@ class LoadedKernel {
   // Asynchronous. `arguments`: the kernel's one parameter, a struct of these bytes. Throws Error (device, GDR-D03) that
   // names kernel, blocks, threads and shared memory.
   void launch(unsigned blocks, unsigned threads, const std::vector<std::byte>& arguments, StreamHandle stream) const;
+
+  // Throws Error (device): GDR-D01 (the driver cannot say), GDR-D03.
+  CodeFacts facts() const;
+  // Blocks of so many threads that an SM holds at the same time, with the shared memory of a launch.
+  int blocks_per_sm(int threads) const;
 
  private:
   std::shared_ptr<const Driver> driver_;

@@ -189,6 +189,7 @@ class State : public FakeCuda {
   std::vector<std::string> lines;
   std::map<std::string, int> failing_functions;
   unsigned long long last_id = 0;
+  int events = 0;  // recorded so far: their time in milliseconds
   int calls = 0, failing_call = 0, failing_code = 0;
   int version = 13000;
   bool has_pools = true, default_is_capturing = false, is_initialised = false;
@@ -433,6 +434,48 @@ FAKE int cuFuncSetAttribute(void* function, int attribute, int value) {
   ENTER();
   if (attribute != 8) return kInvalidValue;
   static_cast<FakeModule*>(function)->max_dynamic_smem = value;
+  return kSuccess;
+}
+FAKE int cuFuncGetAttribute(int* value, int attribute, void*) {
+  ENTER();
+  switch (attribute) {
+    case 1:  // static shared memory
+      return *value = 0, kSuccess;
+    case 3:  // local memory
+      return *value = 16, kSuccess;
+    case 4:
+      return *value = 100, kSuccess;
+  }
+  return kInvalidValue;
+}
+FAKE int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t smem) {
+  ENTER();
+  return *blocks = static_cast<int>(233472 / (smem + 1024)), kSuccess;
+}
+FAKE int cuEventCreate(void** event, unsigned) {
+  ENTER();
+  return *event = new int(0), kSuccess;
+}
+FAKE int cuEventDestroy_v2(void* event) {
+  ENTER(false);
+  delete static_cast<int*>(event);
+  return kSuccess;
+}
+FAKE int cuEventRecord(void* event, void*) {
+  ENTER();
+  *static_cast<int*>(event) = ++s.events;
+  return kSuccess;
+}
+FAKE int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  ENTER();
+  return *milliseconds = static_cast<float>(*static_cast<int*>(end) - *static_cast<int*>(begin)), kSuccess;
+}
+FAKE int cuMemsetD8Async(unsigned long long target, unsigned char value, std::size_t bytes, void* stream) {
+  ENTER();
+  if (!s.takes(stream)) return kInvalidHandle;
+  if (s.block_at(target) == nullptr) return kInvalidValue;
+  s.note(words("fill %zu", bytes));
+  std::memset(reinterpret_cast<void*>(target), value, bytes);
   return kSuccess;
 }
 FAKE int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
