@@ -174,7 +174,8 @@ class KernelWriter {
     for (const Role& role : kernel_.roles)
       for (const Step& step : role.body) {
         const Op& op = kernel_.ops[static_cast<std::size_t>(step.op)];
-        if (op.kind == OpKind::arrive && op.barrier == barrier.name) count += role.warps * arrivals_of_warp(kernel_, role, op);
+        if (op.kind == OpKind::arrive && op.barrier == barrier.name)
+          count += role.warps * arrivals_of_warp(kernel_, role, op);
       }
     return count;
   }

@@ -105,9 +105,8 @@ class Planner {
   // Matrix products work on 16 x 16 blocks.
   void check_head_dims() const {
     if (problem_.head_dim_k % 16 != 0 || problem_.head_dim_v % 16 != 0)
-      fail(ErrorKind::unsupported, "GDR-P04",
-           "plan {} for {}: head dims {} x {}; the kernels take multiples of 16", request_.strategy,
-           request_.arch.name, problem_.head_dim_k, problem_.head_dim_v);
+      fail(ErrorKind::unsupported, "GDR-P04", "plan {} for {}: head dims {} x {}; the kernels take multiples of 16",
+           request_.strategy, request_.arch.name, problem_.head_dim_k, problem_.head_dim_v);
   }
 
   std::optional<Sequence> try_chunk(const Strategy& strategy, int chunk) {

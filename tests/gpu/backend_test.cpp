@@ -371,7 +371,8 @@ TEST_CASE("whichever call of the driver fails: an error that names it, nothing l
                                      "cuCtxPushCurrent",
                                      "cuStreamIsCapturing",
                                      "cuModuleLoadData",
-                                     "cuModuleGetFunction", "cuFuncSetAttribute",
+                                     "cuModuleGetFunction",
+                                     "cuFuncSetAttribute",
                                      "cuPointerGetAttribute",
                                      "cuMemAllocAsync",
                                      "cuLaunchKernel"};
