@@ -1,6 +1,7 @@
 // Primitives, for the host: the signatures of gpu.cuh in plain C++. Each is a call into an engine that executes the
 // threads of a block one at a time, decides when copies land and who runs next, and looks for faults (tests/host).
 #define GDR_FN [[maybe_unused]] static inline
+#define GDR_METHOD inline
 #define GDR_UNROLL
 #define GDR_ROLLED
 #define GDR_KERNEL(threads, blocks_per_sm) static void
@@ -31,6 +32,7 @@ float gdr_host_shuffle_down(float value, int distance);
 float gdr_host_shuffle_from(float value, int lane);
 void gdr_host_warp_sync();
 void gdr_host_load_matrices(u32* r, int byte, bool transposed);
+u32 gdr_host_transpose_matrix(u32 pair);
 void gdr_host_matrix_product_bf16(float* d, const u32* a, u32 b0, u32 b1);
 void gdr_host_matrix_product_fp16(float* d, const u32* a, u32 b0, u32 b1);
 void gdr_host_copy_16(int byte, const void* source, bool is_there);
@@ -50,6 +52,8 @@ GDR_FN void at_op(int iteration) {
 
 GDR_FN int block_index() { return gdr_host_block_index(); }
 GDR_FN int thread_index() { return gdr_host_thread_index(); }
+GDR_FN int warp_index() { return gdr_host_thread_index() / 32; }
+GDR_FN int forgotten(int value) { return value; }
 
 template <typename T>
 GDR_FN T shared_load(int byte) {
@@ -86,6 +90,8 @@ GDR_FN void warp_sync() { gdr_host_warp_sync(); }
 
 GDR_FN void load_matrices(u32 (&r)[4], int byte) { gdr_host_load_matrices(r, byte, false); }
 GDR_FN void load_matrices_transposed(u32 (&r)[4], int byte) { gdr_host_load_matrices(r, byte, true); }
+
+GDR_FN u32 transpose_matrix(u32 pair) { return gdr_host_transpose_matrix(pair); }
 
 struct bf16 {
   u16 bits;

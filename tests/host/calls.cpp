@@ -61,6 +61,7 @@ void gdr_host_warp_sync() { Machine::current().warp_sync(); }
 void gdr_host_load_matrices(std::uint32_t* r, int byte, bool transposed) {
   Machine::current().load_matrices(r, byte, transposed);
 }
+std::uint32_t gdr_host_transpose_matrix(std::uint32_t pair) { return Machine::current().transpose_matrix(pair); }
 void gdr_host_matrix_product_bf16(float* d, const std::uint32_t* a, std::uint32_t b0, std::uint32_t b1) {
   Machine::current().matrix_product(Together::product_bf16, d, a, b0, b1);
 }

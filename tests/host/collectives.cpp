@@ -32,6 +32,8 @@ const char* to_string(Together kind) {
       return "load_matrices";
     case Together::load_matrices_transposed:
       return "load_matrices_transposed";
+    case Together::transpose_matrix:
+      return "transpose_matrix";
     case Together::product_bf16:
       return "matrix_product (bf16)";
     case Together::product_fp16:
@@ -83,6 +85,9 @@ void Machine::do_together(int w) {
     case Together::load_matrices:
     case Together::load_matrices_transposed:
       load_lanes_matrices(w);
+      break;
+    case Together::transpose_matrix:
+      transpose_lanes(w);
       break;
     case Together::product_bf16:
     case Together::product_fp16:
@@ -188,6 +193,25 @@ void Machine::load_lanes_matrices(int w) {
           transposed ? element(matrix, pair, at) | element(matrix, pair + 1, at) << 16
                      : element(matrix, at, pair) | element(matrix, at, pair + 1) << 16;
     }
+}
+
+std::uint32_t Machine::transpose_matrix(std::uint32_t pair) {
+  LaneRequest request;
+  request.b[0] = pair;
+  return together(Together::transpose_matrix, 0, request).b[0];
+}
+
+// Lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, before and after.
+void Machine::transpose_lanes(int w) {
+  std::uint32_t element[8][8];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const std::uint32_t pair = thread_at(w * kLanes + lane).request.b[0];
+    element[lane / 4][lane % 4 * 2] = pair & 0xffff;
+    element[lane / 4][lane % 4 * 2 + 1] = pair >> 16;
+  }
+  for (int lane = 0; lane < kLanes; ++lane)
+    thread_at(w * kLanes + lane).request.b[0] = element[lane % 4 * 2][lane / 4] | element[lane % 4 * 2 + 1][lane / 4]
+                                                                                      << 16;
 }
 
 void Machine::matrix_product(Together type, float* d, const std::uint32_t* a, std::uint32_t b0, std::uint32_t b1) {

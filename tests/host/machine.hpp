@@ -23,6 +23,7 @@ enum class Together {
   warp_sync,
   load_matrices,
   load_matrices_transposed,
+  transpose_matrix,
   product_bf16,
   product_fp16,
   block_sync,
@@ -66,6 +67,7 @@ class Machine {
   float shuffle(Together kind, float value, int by);
   void warp_sync();
   void load_matrices(std::uint32_t* r, int byte, bool transposed);
+  std::uint32_t transpose_matrix(std::uint32_t pair);
   void matrix_product(Together type, float* d, const std::uint32_t* a, std::uint32_t b0, std::uint32_t b1);
   void copy_16(int byte, const void* source, bool is_there, const void* site);
   void barrier_init(int byte, int arrivals);
@@ -170,6 +172,7 @@ class Machine {
   void shuffle_lanes(int warp);
   void sync_warp(int warp);
   void load_lanes_matrices(int warp);
+  void transpose_lanes(int warp);
   void multiply_lanes(int warp);
   void meet(int warp);
   void take_registers(int warp);

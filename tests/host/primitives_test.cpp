@@ -161,6 +161,18 @@ TEST_CASE("load_matrices: a lane holds two neighbours of row lane / 4, or of col
   });
 }
 
+TEST_CASE("transpose_matrix: a lane gets two neighbours of column lane / 4") {
+  HandBlock block;
+  const auto element = [](int row, int col) { return static_cast<u32>(1000 + row * 10 + col); };
+  run_clean(block, [&] {
+    const int lane = thread_index(), row = lane / 4, col = lane % 4 * 2;
+    CHECK(warp_index() == 0);
+    CHECK(forgotten(lane) == lane);
+    CHECK(transpose_matrix(element(row, col) | element(row, col + 1) << 16) ==
+          (element(col, row) | element(col + 1, row) << 16));
+  });
+}
+
 // Small whole numbers: every sum is exact, so that nothing depends on its order.
 TEST_CASE("matrix_product: d += a b for bf16 and fp16 fragments") {
   for (const bool is_bf16 : {true, false}) {
