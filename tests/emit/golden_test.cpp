@@ -7,6 +7,7 @@
 #include "../support/golden.hpp"
 #include "../support/plan_changes.hpp"
 #include "config/registry.hpp"
+#include "core/error.hpp"
 #include "emit/emit.hpp"
 #include "plan/planner.hpp"
 #include "schedule/plan_json.hpp"
@@ -32,8 +33,12 @@ std::string from_the_plan_on(const std::string& text) {
 // The golden plan that belongs to the sources may hold facts beside the plan; what is compared is the plan in it.
 std::string cause_of_change(const std::string& golden_plan, const Plan& plan) {
   constexpr int kMaxLines = 30;
-  if (test::golden_text(golden_plan).empty()) return "";
-  const std::string before = plan_to_json(plan_from_json(test::golden_text(golden_plan), golden_plan));
+  std::string before;
+  try {
+    before = plan_to_json(plan_from_json(test::golden_text(golden_plan), golden_plan));
+  } catch (const Error& error) {
+    return std::string("The form of plan files has changed: ") + error.what() + "\n";
+  }
   const std::string changes = test::plan_changes(before, plan_to_json(plan), kMaxLines);
   if (changes.empty()) return "No field of the plan has changed: a template or a renderer has.\n";
   return "Fields of the plan (against tests/golden/" + golden_plan + ") that have changed:\n" + changes;
