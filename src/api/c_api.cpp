@@ -225,6 +225,13 @@ int gdr_bwd_workspace_bytes(const gdr_problem* problem, int64_t batch, int64_t t
   });
 }
 
+void gdr_set_notice_handler(void (*handler)(const char* text, void* user), void* user) {
+  gdr::guarded([&] {
+    if (handler == nullptr) return gdr::set_notice_handler({});
+    gdr::set_notice_handler([handler, user](const std::string& text) { handler(text.c_str(), user); });
+  });
+}
+
 const char* gdr_last_error(void) { return gdr::thread_state.error_text; }
 
 const char* gdr_version(void) { return GDRJIT_VERSION; }

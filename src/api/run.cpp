@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -189,6 +190,11 @@ std::vector<BackendInfo> backends() {
   GpuSession& session = GpuSession::of_process();
   return {{Backend::cuda, gpu_name(session, 0), gpu_unavailable(session)},
           {Backend::cpu, cpu_device(settings().num_threads), ""}};
+}
+
+void set_notice_handler(std::function<void(const std::string&)> handler) {
+  if (!handler) return GpuSession::set_notice_callback({});
+  GpuSession::set_notice_callback([handler = std::move(handler)](const Notice& notice) { handler(notice.text); });
 }
 
 }  // namespace gdr

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "cli/output.hpp"
 #include "cli/plan_arguments.hpp"
 #include "cli/progress.hpp"
 #include "core/settings.hpp"

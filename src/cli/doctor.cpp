@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "compile/nvrtc.hpp"
 #include "config/registry.hpp"
+#include "core/error.hpp"
 #include "core/settings.hpp"
 #include "cpu/gemm.hpp"
 #include "gdr/gdr.hpp"
+#include "gpu/backend.hpp"
 
 namespace gdr {
 namespace {
@@ -30,6 +33,39 @@ std::vector<std::string> names(ConfigKind kind) {
   return {views.begin(), views.end()};
 }
 
+nlohmann::json nvrtc_facts() {
+  try {
+    const std::shared_ptr<const Nvrtc> nvrtc = Nvrtc::open(nvrtc_search(settings()));
+    return {{"available", true}, {"version", nvrtc->version()}, {"path", nvrtc->path()}};
+  } catch (const Error& error) {
+    return {{"available", false}, {"reason", error.what()}};
+  }
+}
+
+// Every device that the driver knows, whether it can be used or not.
+nlohmann::json device_facts() {
+  nlohmann::json list = nlohmann::json::array();
+  GpuSession& session = GpuSession::of_process();
+  if (!gpu_unavailable(session).empty()) return list;
+  const std::shared_ptr<const Driver> driver = session.driver();
+  for (int i = 0; i < driver->num_devices(); ++i) {
+    const DeviceFacts& device = driver->device(i);
+    nlohmann::json entry = {
+        {"name", device.name},
+        {"compute_capability", fmt::format("{}.{}", device.compute_capability_major, device.compute_capability_minor)},
+        {"sms", device.num_sms},
+        {"smem_per_block_bytes", device.smem_per_block_optin_bytes},
+        {"driver", fmt::format("{}.{}", device.driver_version / 1000, device.driver_version % 1000 / 10)}};
+    try {
+      entry["arch"] = session.arch_of(i)->name;
+    } catch (const Error& error) {
+      entry["reason"] = error.what();
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 nlohmann::json facts() {
   nlohmann::json json;
   json["version"] = GDRJIT_VERSION;
@@ -43,6 +79,8 @@ nlohmann::json facts() {
     if (!info.unavailable.empty()) entry["reason"] = info.unavailable;
     json["backends"].push_back(entry);
   }
+  json["nvrtc"] = nvrtc_facts();
+  json["devices"] = device_facts();
   json["configs"] = {
       {"arch", names(ConfigKind::arch)}, {"shape", names(ConfigKind::shape)}, {"budget", names(ConfigKind::budget)}};
   json["settings"] = {{"cache_dir", settings().cache_dir.string()},
@@ -67,6 +105,16 @@ void print_table(std::ostream& out, const nlohmann::json& json) {
          fmt::format("{}: {}", backend["name"].get<std::string>(),
                      backend["available"].get<bool>() ? "available, " + backend["device"].get<std::string>()
                                                       : "not available: " + backend["reason"].get<std::string>()));
+  const nlohmann::json& nvrtc = json["nvrtc"];
+  line("nvrtc", nvrtc["available"].get<bool>()
+                    ? fmt::format("{}, {}", nvrtc["version"].get<std::string>(), nvrtc["path"].get<std::string>())
+                    : "not available, kernels come from the cache alone: " + nvrtc["reason"].get<std::string>());
+  for (const nlohmann::json& device : json["devices"])
+    line("device",
+         fmt::format("{}: compute capability {}, {} SMs, {} bytes of shared memory a block, driver for CUDA {}; {}",
+                     device["name"].get<std::string>(), device["compute_capability"].get<std::string>(),
+                     device["sms"].get<int>(), device["smem_per_block_bytes"].get<int>(),
+                     device["driver"].get<std::string>(), device.value("arch", device.value("reason", std::string()))));
   line("arch", list(json["configs"]["arch"]));
   line("shape", list(json["configs"]["shape"]));
   line("budget", list(json["configs"]["budget"]));

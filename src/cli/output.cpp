@@ -38,6 +38,8 @@ void write_file(const std::string& path, std::string_view bytes) {
   cannot_write(path, error);
 }
 
+void tell(const std::string& text) { std::fputs(fmt::format("gdrjit: {}\n", text).c_str(), stderr); }
+
 bool color_on_stdout() { return isatty(STDOUT_FILENO) == 1 && !settings().no_color; }
 
 }  // namespace gdr

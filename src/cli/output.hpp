@@ -1,4 +1,4 @@
-// Where a command's result goes: a stream, or a file that appears whole or not at all.
+// Where a command's result goes: a stream, or a file that appears whole or not at all; and what is said beside it.
 #pragma once
 
 #include <string>
@@ -12,5 +12,8 @@ void write_file(const std::string& path, std::string_view bytes);
 
 // Whether colours may be used for a result on standard output: a terminal, and NO_COLOR is not set.
 bool color_on_stdout();
+
+// A line for people on standard error, "gdrjit: <text>". Thread-safe.
+void tell(const std::string& text);
 
 }  // namespace gdr

@@ -14,6 +14,7 @@
 #include "cli/case.hpp"
 #include "cli/job.hpp"
 #include "cli/npy.hpp"
+#include "cli/output.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/settings.hpp"
@@ -145,13 +146,31 @@ void judge(const RunReport& report) {
          to_string(report.dtype), report.limit, num_failed, report.comparisons.size());
 }
 
+// `auto` is the GPU where there is one that can do it, else the processor; why not the GPU that is there is told.
+Options resolve(const RunRequest& request, const Case& from, DType dtype) {
+  Options options = request.options;
+  if (options.backend != Backend::automatic || !backends().front().unavailable.empty()) return options;
+  options.backend = Backend::cuda;
+  ProblemClass problem{from.k_heads, from.v_heads, from.dim_k, from.dim_v, dtype};
+  problem.forward = request.direction == Direction::fwd;
+  problem.backward = request.direction == Direction::bwd;
+  problem.is_packed = from.inputs.contains("cu_seqlens");
+  if (const std::optional<std::string> reason = why_not(problem, options)) {
+    tell(fmt::format("not on {}: {}", backends().front().device, *reason));
+    options.backend = Backend::cpu;
+  }
+  return options;
+}
+
 void run(const RunRequest& request, std::ostream& out) {
+  set_notice_handler(tell);
   Case from = read_case(request.input, request.direction);
   const DType dtype = request.dtype.value_or(default_dtype(from));
+  const Options options = resolve(request, from, dtype);
   Job job(std::move(from), request.direction, dtype);
   RunReport report;
   report.dtype = dtype;
-  report.result = job.run(request.options, report.outputs, report.milliseconds);
+  report.result = job.run(options, report.outputs, report.milliseconds);
   if (!request.output.empty()) write_outputs(request.output, report.outputs);
   if (request.check) compare(job, report);
   if (request.is_json) {
@@ -178,7 +197,9 @@ void add_run_command(CLI::App& app, std::ostream& out) {
       ->required();
   command->add_option("--output", request->output,
                       "Folder for the results, NAME.npy each (o, final_state; dq, dk, dv, dg, dbeta, dh0)");
-  command->add_option("--backend", *backend, "auto, cuda or cpu")
+  command
+      ->add_option("--backend", *backend,
+                   "auto (the GPU where there is one that can do it, else the processor), cuda or cpu")
       ->check(CLI::IsMember({"auto", "cuda", "cpu"}))
       ->capture_default_str();
   command->add_option("--arch", request->options.arch, "Architecture whose rules the cuda backend follows");

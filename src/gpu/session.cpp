@@ -7,13 +7,39 @@
 #include "core/settings.hpp"
 
 namespace gdr {
+namespace {
+
+struct Listener {
+  std::mutex mutex;
+  NoticeCallback callback;
+};
+Listener& listener() {
+  static Listener* const instance = new Listener;
+  return *instance;
+}
+
+void tell(const Notice& notice) {
+  NoticeCallback callback;
+  {
+    const std::lock_guard lock(listener().mutex);
+    callback = listener().callback;
+  }
+  if (callback) callback(notice);
+}
+
+}  // namespace
 
 GpuSession::GpuSession(std::string libcuda, LibraryOptions options)
     : libcuda_(std::move(libcuda)), library_(std::move(options)) {}
 
 GpuSession& GpuSession::of_process() {
-  static GpuSession* const session = new GpuSession(settings().libcuda, library_options({}));
+  static GpuSession* const session = new GpuSession(settings().libcuda, library_options(tell));
   return *session;
+}
+
+void GpuSession::set_notice_callback(NoticeCallback callback) {
+  const std::lock_guard lock(listener().mutex);
+  listener().callback = std::move(callback);
 }
 
 std::shared_ptr<const Driver> GpuSession::driver() {

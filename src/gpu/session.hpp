@@ -36,6 +36,8 @@ class GpuSession {
   // The one of this process, as the environment says. Never destroyed: the driver shuts down on its own when the
   // process ends, before or after us.
   static GpuSession& of_process();
+  // Who hears what the cache of of_process has to tell, from now on; at first nobody.
+  static void set_notice_callback(NoticeCallback callback);
 
   // Opened at the first call that succeeds. Throws Error as Driver::open.
   std::shared_ptr<const Driver> driver();

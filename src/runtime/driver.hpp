@@ -16,7 +16,7 @@ namespace gdr {
 
 // A stream of the caller (CUstream as an integer; 0: the legacy default stream, 2: that of the thread).
 using StreamHandle = std::uintptr_t;
-using DevicePointer = std::uint64_t;
+using DevicePointer = unsigned long long;  // CUdeviceptr
 
 struct DeviceFacts {
   int ordinal = 0;

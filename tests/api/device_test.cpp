@@ -66,7 +66,7 @@ ProblemClass problem_class() {
   ProblemClass problem;
   problem.k_heads = 2;
   problem.v_heads = 4;
-  problem.dim_k = problem.dim_v = 32;
+  problem.dim_k = problem.dim_v = 16;
   problem.forward = false;
   problem.memory = DeviceKind::cuda;
   return problem;
@@ -108,6 +108,7 @@ TEST_CASE("run_bwd on device memory: asynchronous on the caller's stream, in the
   fake().set_capturing(stream, true);
   fake().reset();
   BwdArgs args = example.bwd();
+  args.q.data = fake().allocate(0, 2 * 70 * 512 * 2);
   args.q.strides = {70 * 512, 512, 64, 1};
   const Result result = run_bwd(args, options);
   CHECK(result.backend == Backend::cuda);
@@ -129,6 +130,7 @@ TEST_CASE("run_bwd on device memory: asynchronous on the caller's stream, in the
   CHECK(has_q);
   fake().set_capturing(stream, false);
   fake().release(options.workspace);
+  fake().release(args.q.data);
 }
 
 TEST_CASE("C interface on device memory") {
@@ -141,7 +143,7 @@ TEST_CASE("C interface on device memory") {
   args.q = &q, args.k = &k, args.v = &v, args.g = &g, args.beta = &beta, args.do_ = &do_;
   args.dq = &dq, args.dk = &dk, args.dv = &dv, args.dg = &dg, args.dbeta = &dbeta;
   gdr_problem problem = GDR_PROBLEM_INIT;
-  problem.k_heads = 2, problem.v_heads = 4, problem.dim_k = problem.dim_v = 32;
+  problem.k_heads = 2, problem.v_heads = 4, problem.dim_k = problem.dim_v = 16;
   problem.forward = 0;
   problem.memory = GDR_DEVICE_CUDA;
   gdr_options options = GDR_OPTIONS_INIT;
@@ -205,12 +207,12 @@ TEST_CASE("what the kernels cannot do is refused with the words of why_not") {
        [](BwdArgs& a, Options&) {
          for (Tensor* t : {&a.q, &a.k, &a.dq, &a.dk}) {
            t->shape = {2, 70, 2, 8};
-           t->strides = {70 * 64, 64, 32, 1};
+           t->strides = {70 * 32, 32, 16, 1};
          }
          a.initial_state.reset(), a.final_state_grad.reset(), a.dh0.reset();
        },
        [](ProblemClass& p) { p.dim_k = 8; },
-       "GDR-P04 plan fused for sm_120: head dims 8 x 32; the kernels take multiples of 16"},
+       "GDR-P04 plan fused for sm_120: head dims 8 x 16; the kernels take multiples of 16"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);

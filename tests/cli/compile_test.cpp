@@ -1,51 +1,22 @@
 // The command compile: forms of the result, what comes from the cache, exit codes. The compiler is that of tests/fakes.
-#include "cli/compile.hpp"
-
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "../cache/support.hpp"
-#include "cli/plan.hpp"
 #include "cli/progress.hpp"
-#include "core/error.hpp"
+#include "process.hpp"
 
 namespace gdr::test {
 namespace {
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out, error;
-};
-
-// The program's command line in a process of its own: what is read from the environment is read once a process.
-Outcome gdrjit(const std::vector<std::string>& arguments, const std::string& cache, const std::string& nvrtc) {
-  const std::string text = in_child([&] {
-    ::setenv("GDRJIT_CACHE_DIR", cache.c_str(), 1);
-    ::setenv("GDRJIT_LIBNVRTC", nvrtc.c_str(), 1);
-    CLI::App app("test", "gdrjit");
-    app.require_subcommand(1);
-    std::ostringstream out;
-    add_plan_command(app, out);
-    add_compile_command(app, out);
-    nlohmann::json outcome = {{"exit_code", 0}, {"error", ""}};
-    try {
-      app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    } catch (const CLI::ParseError& error) {
-      outcome = {{"exit_code", 2}, {"error", error.what()}};
-    } catch (const Error& error) {
-      outcome = {{"exit_code", error.exit_code()}, {"error", error.what()}};
-    }
-    outcome["out"] = out.str();
-    return outcome.dump();
-  });
-  const nlohmann::json outcome = nlohmann::json::parse(text);
-  return {outcome.at("exit_code"), outcome.at("out"), outcome.at("error")};
+ProcessOutcome gdrjit(const std::vector<std::string>& arguments, const std::string& cache, const std::string& nvrtc) {
+  return gdrjit_process(arguments, {{"GDRJIT_CACHE_DIR", cache}, {"GDRJIT_LIBNVRTC", nvrtc}});
 }
 
 // A shape that is planned quickly.
@@ -53,7 +24,7 @@ std::string small_shape(const TempFolder& folder) {
   const std::string file = (folder.path() / "small.json").string();
   std::ofstream(file)
       << R"({"schema_version": 1, "about": "for tests", "name": "small", "model": "none", "k_heads": 2, "v_heads": 4,
-    "head_dim_k": 32, "head_dim_v": 32, "dtype": "bf16"})";
+    "head_dim_k": 16, "head_dim_v": 16, "dtype": "bf16"})";
   return file;
 }
 
@@ -65,7 +36,7 @@ TEST_CASE("compile: figures of every kernel, as JSON and as a table, the second 
   const TempFolder folder;
   const std::string cache = (folder.path() / "cache").string(), shape = small_shape(folder);
   const std::vector<std::string> command = {"compile", "--arch", "sm_120,sm_90", "--shape", shape, "--format", "json"};
-  const Outcome made = gdrjit(command, cache, GDR_FAKE_NVRTC);
+  const ProcessOutcome made = gdrjit(command, cache, GDR_FAKE_NVRTC);
   CHECK(made.error == "");
   REQUIRE(made.exit_code == 0);
   const nlohmann::json report = nlohmann::json::parse(made.out);
@@ -90,16 +61,16 @@ TEST_CASE("compile: figures of every kernel, as JSON and as a table, the second 
   }
   CHECK(report.at("kernels").back().at("target") == "sm_90a");
 
-  const Outcome found = gdrjit(command, cache, kNowhere);
+  const ProcessOutcome found = gdrjit(command, cache, kNowhere);
   REQUIRE(found.exit_code == 0);
   for (const nlohmann::json& kernel : nlohmann::json::parse(found.out).at("kernels")) {
     CHECK(kernel.at("cached") == true);
     CHECK(kernel.at("seconds") == 0.0);
     CHECK(kernel.at("registers") == 96);
   }
-  const Outcome table = gdrjit({"compile", "--arch", "sm_120", "--shape", shape}, cache, kNowhere);
+  const ProcessOutcome table = gdrjit({"compile", "--arch", "sm_120", "--shape", shape}, cache, kNowhere);
   CHECK(table.out.starts_with("kernel "));
-  CHECK(table.out.find("gdr_prepare_bf16_k32v32_") != std::string::npos);
+  CHECK(table.out.find("gdr_prepare_bf16_k16v16_") != std::string::npos);
   CHECK(table.out.find(" cached\n") != std::string::npos);
   CHECK(table.out.ends_with(" from the cache; " + cache + "\n"));
 
@@ -138,16 +109,28 @@ TEST_CASE("compile: what is wrong is said with the exit code of its kind") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    const Outcome outcome = gdrjit(row.arguments, cache, row.nvrtc);
+    const ProcessOutcome outcome = gdrjit(row.arguments, cache, row.nvrtc);
     CHECK(outcome.exit_code == row.exit_code);
     CHECK_MESSAGE(outcome.error.starts_with(row.error), outcome.error);
     CHECK(outcome.out == "");
   }
   ::setenv("FAKE_NVRTC_FAIL", "role_", 1);
-  const Outcome failed = gdrjit({"compile", "--arch", "sm_90", "--shape", shape}, cache, GDR_FAKE_NVRTC);
+  const ProcessOutcome failed = gdrjit({"compile", "--arch", "sm_90", "--shape", shape}, cache, GDR_FAKE_NVRTC);
   ::unsetenv("FAKE_NVRTC_FAIL");
   CHECK(failed.exit_code == 4);
   CHECK(failed.error.find("The source is " + cache + "/failed/gdr_") != std::string::npos);
+}
+
+TEST_CASE("compile: a cache folder that cannot be written to is told, and the kernels are compiled all the same") {
+  const TempFolder folder;
+  write_file(folder.path() / "file", "");
+  const std::string cache = (folder.path() / "file" / "cache").string();
+  const ProcessOutcome outcome =
+      gdrjit({"compile", "--arch", "sm_120", "--shape", small_shape(folder)}, cache, GDR_FAKE_NVRTC);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("4 kernels, 0 of them from the cache") != std::string::npos);
+  CHECK(outcome.told.starts_with("gdrjit: GDR-K0"));
+  CHECK(std::count(outcome.told.begin(), outcome.told.end(), '\n') == 1);
 }
 
 TEST_CASE("the progress bar's line") {

@@ -87,7 +87,7 @@ TEST_CASE("a call enqueues the plan's kernels in order, on the caller's tensors 
   const std::int64_t workspace_bytes = std::stoll(log.front().substr(12));
 
   const std::shared_ptr<const Plan> plan =
-      session.library().plan(GpuSession::request({}, {32, 32, 2}, *session.arch_of(0))).plan;
+      session.library().plan(GpuSession::request({}, {16, 16, 2}, *session.arch_of(0))).plan;
   std::set<std::string> seen;
   std::map<std::string, Launch::Place> workspace;
   for (std::size_t i = 0; i < launched.size(); ++i) {
@@ -102,7 +102,9 @@ TEST_CASE("a call enqueues the plan's kernels in order, on the caller's tensors 
     CHECK(launch.blocks == plan->num_blocks(kernel, {2, 2 * ((70 + plan->chunk - 1) / plan->chunk), 2, 4}));
     CHECK(launch.sizes ==
           std::map<std::string, std::string>{{"T", "70"}, {"N", "2"}, {"Hk", "2"}, {"Hv", "4"}, {"scale", "0.25"}});
-    for (const auto& [name, place] : launch.tensors) {
+    for (const auto& entry : launch.tensors) {
+      const std::string& name = entry.first;
+      const Launch::Place& place = entry.second;
       CAPTURE(name);
       seen.insert(name);
       if (plan->tensor(name).kind == TensorKind::workspace) {
@@ -221,8 +223,8 @@ TEST_CASE("a context that follows another at the same address gets modules of it
   const Context one = driver->context_for(0, 0);
   Context two = one;
   two.id += 1000;
-  CHECK(session.get({}, {32, 32, 2}, one) == session.get({}, {32, 32, 2}, one));
-  CHECK(session.get({}, {32, 32, 2}, one) != session.get({}, {32, 32, 2}, two));
+  CHECK(session.get({}, {16, 16, 2}, one) == session.get({}, {16, 16, 2}, one));
+  CHECK(session.get({}, {16, 16, 2}, one) != session.get({}, {16, 16, 2}, two));
 }
 
 TEST_CASE("the workspace: the caller's or allocated, asked for without a device, refused with both numbers") {
@@ -309,7 +311,7 @@ TEST_CASE("a capture: what is loaded can be captured, what is not is refused, an
         }).starts_with("2 GDR-G05 the stream is being captured, and the kernels of this call are not loaded yet"));
   CHECK(fake().log().empty());
   fake().set_capturing(stream, false);
-  const GpuRun prepared = gpu_prepare(session, {32, 32, 2}, on(0, stream));
+  const GpuRun prepared = gpu_prepare(session, {16, 16, 2}, on(0, stream));
   CHECK(count(fake().log(), "load") == static_cast<std::int64_t>(prepared.kernels.size()));
   CHECK(launches(fake().log()).empty());
   fake().set_capturing(stream, true);
@@ -552,7 +554,7 @@ TEST_CASE("what is there is said: devices, and why calls cannot be served") {
   // Sizes for which there is no plan.
   const std::string refused = thrown([&] { gpu_check(session, {40, 40, 1}, on(0)); });
   CHECK_MESSAGE(refused.starts_with("3 GDR-P04 "), refused);
-  CHECK(thrown([&] { gpu_check(session, {32, 32, 2}, on(0)); }) == "none");
+  CHECK(thrown([&] { gpu_check(session, {16, 16, 2}, on(0)); }) == "none");
 }
 
 }  // namespace gdr::test

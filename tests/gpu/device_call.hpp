@@ -19,7 +19,7 @@ FakeCuda& fake();
 
 // Sizes of a call.
 struct CallSizes {
-  std::int64_t batch = 2, tokens = 70, k_heads = 2, v_heads = 4, dim_k = 32, dim_v = 32;
+  std::int64_t batch = 2, tokens = 70, k_heads = 2, v_heads = 4, dim_k = 16, dim_v = 16;
 };
 
 // Dense tensors in the memory of a device, freed at the end; `call` views them and may be changed.

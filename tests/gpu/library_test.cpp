@@ -79,6 +79,15 @@ TEST_CASE("the first call compiles, every later one finds: in memory, on disk, w
   CHECK(place.num_compiled() == num_kernels);
   CHECK(notices.texts().empty());
 
+  // A cubin that is gone is compiled again, the others are not.
+  fs::remove(file_of(place.cache(), "cubin", made.kernels[1].key));
+  KernelLibrary partly(place.options(notices));
+  CHECK(!partly.find(request));
+  const ReadyPlan again = partly.get(request);
+  CHECK(place.num_compiled() == num_kernels + 1);
+  CHECK(again.kernels[0].origin == Origin::memory);  // find had looked
+  CHECK(again.kernels[1].origin == Origin::made);
+
   // The keys that `gdrjit plan` shows.
   const PlanResult shown = keyed_plan(request.plan, request.plan.arch.targets.front());
   CHECK(shown.facts.request_key == made.request_key);
@@ -159,7 +168,7 @@ TEST_CASE("a kernel that does not compile: log, options and source are in the me
     const Environment fails("FAKE_NVRTC_FAIL", "role_solver");  // a role of prepare alone
     text = thrown([&] { library.get(request); });
   }
-  CHECK(text.starts_with("4 GDR-N02 gdr_prepare_bf16_k32v32_"));
+  CHECK(text.starts_with("4 GDR-N02 gdr_prepare_bf16_k16v16_"));
   for (const char* part : {" for sm_120f: NVRTC_ERROR_COMPILATION (NVRTC 13.0, ", "--gpu-architecture=sm_120f",
                            "error: identifier \"role_solver\" is undefined"})
     CHECK_MESSAGE(contains(text, part), text);
@@ -169,20 +178,15 @@ TEST_CASE("a kernel that does not compile: log, options and source are in the me
   const KeyedPlan plan = library.plan(request);
   CHECK(read_file(saved) == emit_kernel(*plan.plan, plan.plan->kernels.front()));
   CHECK(saved.filename().string() == plan.plan->kernels.front().name + "-" + plan.kernel_keys.front() + ".cu");
+  {
+    const Environment fails("FAKE_NVRTC_FAIL", "role_solver");
+    LibraryOptions options = place.options(notices);
+    options.failed_sources = {place.path() / "compiled" / "folder"};  // below a file
+    KernelLibrary nowhere(options);
+    CHECK(contains(thrown([&] { nowhere.get(request); }), "The source could not be saved. The compiler's log:"));
+  }
   // The next call compiles it.
   check_complete(library.get(request));
-}
-
-TEST_CASE("a source that cannot be saved is said to be lost") {
-  const Place place;
-  write_file(place.path() / "file", "");
-  Notices notices;
-  LibraryOptions options = place.options(notices);
-  options.failed_sources = {place.path() / "file" / "folder"};
-  KernelLibrary library(options);
-  const Environment fails("FAKE_NVRTC_FAIL", "role_solver");
-  const std::string text = thrown([&] { library.get(request_for_arch("sm_120")); });
-  CHECK(contains(text, "The source could not be saved. The compiler's log:"));
 }
 
 TEST_CASE("an older compiler gets the targets it knows, and a plan without what they lack") {
@@ -254,21 +258,6 @@ TEST_CASE("an entry that is whole and yet no plan is replaced") {
     CHECK(again.kernels.front().origin == Origin::directory);
     CHECK(KernelLibrary(place.options(notices)).find(request).has_value());
   }
-}
-
-TEST_CASE("a cubin that is gone is compiled again, the others are not") {
-  const Place place;
-  Notices notices;
-  const KernelRequest request = request_for_arch("sm_120");
-  const ReadyPlan made = KernelLibrary(place.options(notices)).get(request);
-  const int num_compiled = place.num_compiled();
-  fs::remove(file_of(place.cache(), "cubin", made.kernels[1].key));
-  KernelLibrary library(place.options(notices));
-  CHECK(!library.find(request));
-  const ReadyPlan again = library.get(request);
-  CHECK(place.num_compiled() == num_compiled + 1);
-  CHECK(again.kernels[0].origin == Origin::memory);  // find had looked
-  CHECK(again.kernels[1].origin == Origin::made);
 }
 
 TEST_CASE("several requests at once, with progress") {

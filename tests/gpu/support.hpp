@@ -46,6 +46,6 @@ inline constexpr const char* kNoNvrtc = "/nowhere/libnvrtc.so";
 // A request for a shipped architecture, in machine code for that of `device` (the same one if empty). Small head dims
 // are planned soonest.
 KernelRequest request_for_arch(const std::string& arch, int k_heads = 16, int v_heads = 32,
-                               const std::string& device = "", int head_dim = 32);
+                               const std::string& device = "", int head_dim = 16);
 
 }  // namespace gdr::test

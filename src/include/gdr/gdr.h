@@ -152,6 +152,9 @@ GDR_API int gdr_prepare_bwd(const gdr_problem* problem, int32_t device_index, co
 GDR_API int gdr_bwd_workspace_bytes(const gdr_problem* problem, int64_t batch, int64_t tokens,
                                     const gdr_options* options, size_t* bytes);
 
+/* Who hears of what does not stop a call (set_notice_handler of gdr.hpp); `user` is handed through. NULL: nobody. */
+GDR_API void gdr_set_notice_handler(void (*handler)(const char* text, void* user), void* user);
+
 /* The full text of this thread's last failure ("" before any). It lives until the next failure of the thread. */
 GDR_API const char* gdr_last_error(void);
 

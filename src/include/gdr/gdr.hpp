@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -181,5 +182,10 @@ struct BackendInfo {
   std::string unavailable;
 };
 GDR_API std::vector<BackendInfo> backends();
+
+// Who hears of what does not stop a call but is worth knowing, once per cause: the cache's folder cannot be written to,
+// an entry was damaged. A whole sentence that begins with a code (GDR-K01 to K08). May be called by several threads at
+// once and must not throw. At first nobody listens: the library prints nothing.
+GDR_API void set_notice_handler(std::function<void(const std::string& text)> handler);
 
 }  // namespace gdr
