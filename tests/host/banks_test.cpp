@@ -11,7 +11,7 @@
 namespace gdr::host {
 namespace {
 
-std::map<std::string, BankCounter> counted(const Compiled& compiled) {
+std::map<std::string, BankCounter> counted(const CompiledKernel& compiled) {
   const OneKernel one(compiled, one_sequence());
   std::map<std::string, BankCounter> banks;
   HostOptions options;
@@ -25,9 +25,9 @@ std::map<std::string, BankCounter> counted(const Compiled& compiled) {
 }  // namespace
 
 TEST_CASE("products read shared memory without bank conflicts") {
-  for (const Compiled& compiled : kCompiled) {
-    if (cpu::test::test_is_slow() && compiled.function != std::string("state_bwd")) continue;
-    const std::string label = fmt::format("{} {} {}", compiled.arch, compiled.strategy, compiled.function);
+  for (const CompiledKernel& compiled : sorted_kernels()) {
+    if (cpu::test::test_is_slow() && compiled.function != "state_bwd") continue;
+    const std::string label = label_of(compiled);
     CAPTURE(label);
     const std::map<std::string, BankCounter> banks = counted(compiled);
     const Kernel& kernel = kernel_of(shipped_plan(compiled.arch, compiled.strategy), compiled.function);

@@ -34,9 +34,9 @@ HostOptions without(const Kernel& kernel, int index) {
 
 TEST_CASE("no barrier can be left out of the text") {
   const bool is_slow = cpu::test::test_is_slow();
-  for (const Compiled& compiled : kCompiled) {
-    if (is_slow && compiled.function != std::string("prepare")) continue;
-    const std::string label = fmt::format("{} {} {}", compiled.arch, compiled.strategy, compiled.function);
+  for (const CompiledKernel& compiled : sorted_kernels()) {
+    if (is_slow && compiled.function != "prepare") continue;
+    const std::string label = label_of(compiled);
     CAPTURE(label);
     const OneKernel one(compiled, one_sequence());
     const Kernel& kernel = one.kernel();

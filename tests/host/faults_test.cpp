@@ -36,9 +36,9 @@ void for_steps(const Kernel& kernel, const Visit& visit) {
 // The kernels with all kinds of barriers; one of them where tests are slow.
 std::deque<OneKernel> kernels() {
   std::deque<OneKernel> result;
-  for (const Compiled& compiled : kCompiled) {
-    const std::string function = compiled.function;
-    if (compiled.arch != std::string("sm_120") || (function != "bwd_fused" && function != "state_bwd")) continue;
+  for (const CompiledKernel& compiled : sorted_kernels()) {
+    const std::string& function = compiled.function;
+    if (compiled.arch != "sm_120" || (function != "bwd_fused" && function != "state_bwd")) continue;
     if (cpu::test::test_is_slow() && function == "bwd_fused") continue;
     result.emplace_back(compiled, one_sequence());
   }

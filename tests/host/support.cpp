@@ -1,6 +1,8 @@
 #include "support.hpp"
 
+#include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace gdr::host {
 namespace {
@@ -17,6 +19,18 @@ test::Case sequences(int count, int k_heads) {
 
 }  // namespace
 
+std::vector<CompiledKernel> sorted_kernels() {
+  std::vector<CompiledKernel> kernels = compiled_kernels();
+  const auto key = [](const CompiledKernel& k) { return std::tie(k.arch, k.strategy, k.function); };
+  std::sort(kernels.begin(), kernels.end(),
+            [&](const CompiledKernel& x, const CompiledKernel& y) { return key(x) < key(y); });
+  return kernels;
+}
+
+std::string label_of(const CompiledKernel& compiled) {
+  return compiled.arch + " " + compiled.strategy + " " + compiled.function;
+}
+
 test::Case one_sequence() { return sequences(1, 1); }
 test::Case two_sequences() { return sequences(2, 2); }
 
@@ -27,7 +41,7 @@ test::Case fitted(test::Case c, const Plan& plan) {
   return c;
 }
 
-OneKernel::OneKernel(const Compiled& compiled, const test::Case& shape_of) {
+OneKernel::OneKernel(const CompiledKernel& compiled, const test::Case& shape_of) {
   const Plan& plan = shipped_plan(compiled.arch, compiled.strategy);
   c = fitted(shape_of, plan);
   shape = c.launch();

@@ -1,32 +1,19 @@
 // The compiled kernels, each with what it needs to run alone.
 #pragma once
 
-#include <array>
 #include <string>
+#include <vector>
 
 #include "../plan/plans.hpp"
 #include "launch.hpp"
 #include "plans.hpp"
+#include "registry.hpp"
 
 namespace gdr::host {
 
-struct Compiled {
-  const char* arch;
-  const char* strategy;
-  const char* function;
-};
-// As in CMakeLists.txt.
-inline constexpr std::array<Compiled, 11> kCompiled = {{{"sm_120", "fused", "prepare"},
-                                                        {"sm_120", "fused", "state_fwd"},
-                                                        {"sm_120", "fused", "bwd_fused"},
-                                                        {"sm_120", "fused", "group_sum"},
-                                                        {"sm_120", "chunk_parallel", "prepare"},
-                                                        {"sm_120", "chunk_parallel", "state_fwd"},
-                                                        {"sm_120", "chunk_parallel", "state_bwd"},
-                                                        {"sm_120", "chunk_parallel", "gradients"},
-                                                        {"sm_90", "fused", "bwd_fused"},
-                                                        {"sm_86", "fused", "bwd_fused"},
-                                                        {"sm_80", "fused", "bwd_fused"}}};
+// By architecture, strategy and function.
+std::vector<CompiledKernel> sorted_kernels();
+std::string label_of(const CompiledKernel& compiled);
 
 // Two chunks and a ragged tail: every stage of every tile is used again. Slow gates, so that what is carried counts.
 test::Case one_sequence();
@@ -37,7 +24,7 @@ test::Case fitted(test::Case c, const Plan& plan);
 
 // A kernel alone: what other kernels write is its input, as the interpreter leaves it.
 struct OneKernel {
-  OneKernel(const Compiled& compiled, const test::Case& shape_of);
+  OneKernel(const CompiledKernel& compiled, const test::Case& shape_of);
   OneKernel(const OneKernel&) = delete;  // `facts` refers to the plan
   OneKernel& operator=(const OneKernel&) = delete;
   test::Case c;
