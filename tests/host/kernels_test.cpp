@@ -46,6 +46,15 @@ bool is_written(const Kernel& kernel, const std::string& tensor) {
                      [&](const Op& op) { return op.kind == OpKind::copy_out && op.operands[0].name == tensor; });
 }
 
+// Relative L2, of a tensor that the kernel leaves.
+double allowed_error(const Kernel& kernel, const TensorSpec& tensor) {
+  const bool depends_on_sums = tensor.name == "dg" || tensor.name == "dbeta" || kernel.function == "prepare";
+  if (!depends_on_sums) return 0;
+  // A difference of 2^-20 takes one element in a thousand across a boundary of bf16's rounding, by 2^-8.
+  constexpr double kSomeRoundedTheOtherWay = 1e-4;
+  return tensor.dtype == DType::fp32 ? kOtherOrder : kSomeRoundedTheOtherWay;
+}
+
 }  // namespace
 
 TEST_CASE("the compiled texts are those of today's plans, and all of a plan for sm_120") {
@@ -88,8 +97,7 @@ TEST_CASE("every kernel publishes and leaves what the interpreter does") {
       CAPTURE(tensor.name);
       const double error =
           test::relative_error(test::values(found.at(tensor.name)), test::values(expected.at(tensor.name)));
-      const bool sums_lanes = tensor.name == "dg" || tensor.name == "dbeta" || one.kernel().function == "prepare";
-      CHECK(error <= (sums_lanes ? 1e-6 : 0));
+      CHECK(error <= allowed_error(one.kernel(), tensor));
     }
   }
 }

@@ -47,6 +47,7 @@ Case for_plan(Case c, const Plan& plan) {
   c.group = plan.problem.group;
   c.dim_k = plan.problem.head_dim_k;
   c.dim_v = plan.problem.head_dim_v;
+  c.dtype = plan.problem.dtype;
   return c;
 }
 

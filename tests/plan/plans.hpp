@@ -31,7 +31,7 @@ double predicted_us(const PlanResult& result);  // of all kernels
 
 const Kernel& kernel_of(const Plan& plan, const std::string& function);  // fails the test if there is none
 
-// `c` for the plan: its chunk, head dims and group. Heads: `c.k_heads` times the plan's group.
+// `c` for the plan: its chunk, element type, head dims and group. Heads: `c.k_heads` times the plan's group.
 Case for_plan(Case c, const Plan& plan);
 
 // Runs the plan with dh0 asked for; returns all tensors, workspace too.
