@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up, builds, and does gdrjit's main job on real input: tools/demo.sh
-# Plans the backward for sm_120, proves the plan, draws it, runs the backward on a random case of the specification's
-# oracle (packed sequences, padding, slow gates), and checks every gradient against the token recurrence in float64.
+# Plans the backward for sm_120, proves the plan, draws it, runs the backward on two random cases of the specification's
+# oracle (a batch; packed sequences with padding and slow gates), and checks every gradient against the token recurrence in
+# float64. The batch runs on the GPU where there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,8 @@ mkdir -p "$out"
 "$gdrjit" plan --arch sm_120 --format json -o "$out/plan.json"
 "$gdrjit" plan --arch sm_120 --format svg -o "$out/plan.svg"
 "$gdrjit" verify "$out/plan.json"
+/usr/bin/python3 tools/oracle.py case --out "$out/batch" --batch 2 --lens 500 --hk 2 --hv 4
+"$gdrjit" run bwd --input "$out/batch" --output "$out/batch_gradients" --check
 /usr/bin/python3 tools/oracle.py case --out "$out/case" --lens 57,2,5,448 --pad 3 --hk 2 --hv 4 --gate-scale 0.04
 "$gdrjit" run bwd --input "$out/case" --output "$out/gradients" --check
 echo "The whole plan: $gdrjit plan --arch sm_120; its picture: $out/plan.svg; the gradients: $out/gradients"

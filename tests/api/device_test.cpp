@@ -62,6 +62,8 @@ struct DeviceExample {
   int device_index;
 };
 
+#include "readme_device.inl"
+
 ProblemClass problem_class() {
   ProblemClass problem;
   problem.k_heads = 2;
@@ -131,6 +133,17 @@ TEST_CASE("run_bwd on device memory: asynchronous on the caller's stream, in the
   fake().set_capturing(stream, false);
   fake().release(options.workspace);
   fake().release(args.q.data);
+}
+
+TEST_CASE("the functions of README.md enqueue a call on the stream") {
+  DeviceExample example;
+  BwdArgs args = example.bwd();
+  args.v = on_gpu(args.v.data, args.v.dtype, args.v.shape, args.v.strides);
+  const std::uintptr_t stream = fake().create_stream(fake().create_context(0));
+  fake().reset();
+  enqueue_backward(args, reinterpret_cast<void*>(stream));
+  REQUIRE(!launches(fake().log()).empty());
+  for (const Launch& launch : launches(fake().log())) CHECK(std::stoull(launch.stream, nullptr, 16) == stream);
 }
 
 TEST_CASE("C interface on device memory") {
