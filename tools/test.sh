@@ -58,8 +58,8 @@ if [[ $full ]]; then
   run asan
 
   step "g++ with the thread sanitizer: what uses threads"
-  build tsan -- test_core test_cache test_cpu test_api
-  run tsan -R '^(core|cache|cpu|api)\.' -E '^cpu\.speed$'
+  build tsan -- test_core test_cache test_cpu test_api test_gpu
+  run tsan -R '^((core|cache|cpu|api)\.|gpu\.(threads|several))' -E '^cpu\.speed$'
 
   step "64-bit Arm under qemu: core, configs, CPU backend, library"
   build aarch64 -- gdrjit_static gdrjit_shared gdrjit test_core test_config test_cpu test_api

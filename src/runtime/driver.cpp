@@ -21,7 +21,7 @@ enum DeviceAttribute {
   kSmemPerBlockOptin = 97,
   kMemoryPoolsSupported = 115,
 };
-enum PointerAttribute { kMemoryType = 2, kDeviceOrdinal = 9 };
+enum PointerAttribute { kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9 };
 constexpr unsigned kDeviceMemory = 2;
 constexpr int kInvalidValue = 1;  // what an address that CUDA does not know gives
 // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: handles that belong to whatever context is current.
@@ -229,6 +229,11 @@ PointerFacts Driver::pointer_facts(const Context& context, const void* pointer) 
   facts.is_known = true;
   facts.is_device = type == kDeviceMemory;
   check(functions_->pointer_attribute(&facts.device, kDeviceOrdinal, address), "cuPointerGetAttribute", "tensor");
+  if (facts.is_device && facts.device != context.device) {
+    unsigned is_managed = 0;  // then it moves to whoever uses it
+    check(functions_->pointer_attribute(&is_managed, kIsManaged, address), "cuPointerGetAttribute", "tensor");
+    facts.is_device = is_managed == 0;
+  }
   return facts;
 }
 

@@ -60,7 +60,7 @@ LoadedKernel::LoadedKernel(std::shared_ptr<const Driver> driver, const Context& 
     driver_->check(result, call, subject);
   };
   check(f.get_function(&function_, module, name_.c_str()), "cuModuleGetFunction", name_);
-  if (image.dynamic_smem_bytes > kDefaultSmemBytes)
+  if (smem_bytes > kDefaultSmemBytes)
     check(f.set_function_attribute(function_, kFunctionMaxDynamicSmem, image.dynamic_smem_bytes), "cuFuncSetAttribute",
           fmt::format("{}, {} bytes of shared memory", name_, image.dynamic_smem_bytes));
   module_ = module;

@@ -44,6 +44,7 @@ struct Block {
   std::size_t bytes = 0;
   int device = 0;
   bool is_ours = false;  // allocated by the library under test
+  bool is_managed = false;
 };
 struct Device {
   int major = 0, minor = 0;
@@ -94,7 +95,7 @@ class State : public FakeCuda {
     void* memory = nullptr;
     if (bytes == 0 || posix_memalign(&memory, 512, bytes) != 0) return bytes == 0 ? kInvalidValue : kOutOfMemory;
     std::memset(memory, 0xff, bytes);  // NaN
-    blocks[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, device, is_ours};
+    blocks[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, device, is_ours, false};
     *pointer = reinterpret_cast<std::uintptr_t>(memory);
     return kSuccess;
   }
@@ -174,6 +175,12 @@ class State : public FakeCuda {
     const std::lock_guard lock(mutex);
     unsigned long long pointer = 0;
     return allocate_block(&pointer, bytes, false, device) == kSuccess ? reinterpret_cast<void*>(pointer) : nullptr;
+  }
+  void* allocate_managed(int device, std::size_t bytes) override {
+    void* const pointer = allocate(device, bytes);
+    const std::lock_guard lock(mutex);
+    blocks.at(reinterpret_cast<std::uintptr_t>(pointer)).is_managed = true;
+    return pointer;
   }
   void release(void* pointer) override {
     const std::lock_guard lock(mutex);
@@ -360,10 +367,10 @@ FAKE int cuPointerGetAttribute(void* value, int attribute, unsigned long long po
   ENTER();
   const Block* const block = s.block_at(pointer);
   if (block == nullptr) return kInvalidValue;
-  const unsigned device_memory = 2;
-  if (attribute == 2) std::memcpy(value, &device_memory, sizeof device_memory);
-  if (attribute == 9) std::memcpy(value, &block->device, sizeof block->device);
-  return attribute == 2 || attribute == 9 ? kSuccess : kInvalidValue;
+  const std::map<int, unsigned> values = {{2, 2}, {8, block->is_managed}, {9, static_cast<unsigned>(block->device)}};
+  if (!values.contains(attribute)) return kInvalidValue;
+  std::memcpy(value, &values.at(attribute), sizeof(unsigned));
+  return kSuccess;
 }
 
 FAKE int cuMemAlloc_v2(unsigned long long* pointer, std::size_t bytes) {

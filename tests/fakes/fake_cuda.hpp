@@ -39,6 +39,7 @@ class FakeCuda {
   virtual std::uintptr_t create_stream(void* context) = 0;
   virtual void set_capturing(std::uintptr_t stream, bool is_capturing) = 0;
   virtual void* allocate(int device, std::size_t bytes) = 0;
+  virtual void* allocate_managed(int device, std::size_t bytes) = 0;
   virtual void release(void* pointer) = 0;
 };
 

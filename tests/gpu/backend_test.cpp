@@ -477,6 +477,12 @@ TEST_CASE("tensors that the kernels cannot use where they lie are named, before 
     CHECK_MESSAGE(text.starts_with(row.text), text);
     CHECK(launches(fake().log()).empty());
   }
+  // Managed memory belongs to no device.
+  DeviceCall managed;
+  void* const moving = fake().allocate_managed(1, 1 << 20);
+  managed.call.dk.data = moving;
+  CHECK(thrown([&] { gpu_backward(session, managed.call, on(0)); }) == "none");
+  fake().release(moving);
   // Strides of dimensions of size one do not count, whatever they are.
   CallSizes one;
   one.batch = 1;
