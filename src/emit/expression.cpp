@@ -42,19 +42,29 @@ class Writer {
     return digits + "f";
   }
 
+  // The arguments' texts from left to right: each may append a sum, and compilers differ in the order of a call's
+  // arguments.
+  std::vector<std::string> texts(const std::vector<Expr>& arguments) const {
+    std::vector<std::string> result;
+    for (const Expr& argument : arguments) result.push_back(text(argument));
+    return result;
+  }
+
   std::string infix(const Expr& e, const char* sign) const {
-    return fmt::format("({} {} {})", text(e.arguments[0]), sign, text(e.arguments[1]));
+    const std::vector<std::string> of = texts(e.arguments);
+    return fmt::format("({} {} {})", of[0], sign, of[1]);
   }
 
   std::string call(const Expr& e) const {
     if (e.name == "exp") return fmt::format("exp_of({})", text(e.arguments[0]));
     if (e.name == "select") {
+      const std::vector<std::string> of = texts(e.arguments);
       const bool compares = e.condition == Condition::greater;
-      const std::string condition = compares ? fmt::format("{} > {}", text(e.arguments[0]), text(e.arguments[1]))
+      const std::string condition = compares                           ? fmt::format("{} > {}", of[0], of[1])
                                     : e.condition == Condition::i_ge_j ? "i >= j"
                                                                        : "i > j";
       const std::size_t first = compares ? 2 : 0;
-      return fmt::format("({} ? {} : {})", condition, text(e.arguments[first]), text(e.arguments[first + 1]));
+      return fmt::format("({} ? {} : {})", condition, of[first], of[first + 1]);
     }
     internal_check(sums_ != nullptr, "a running sum outside a scan");
     sums_->push_back({e.name, text(e.arguments[0])});

@@ -827,9 +827,9 @@ GDR_FN void role_pairs(const Args& args, const Block& block, Me me) {
     at_op<156>(it);
     if (me.warp == 0) {
       warp_sync();
-      const Sums<32> sum0 = before_sums<32>(me, [&](int i) { return (S_be::at(S_be::stage(it), i) * S_ed::at(S_ed::stage(it), i)); });
-      const Sums<32> sum1 = suffix_sums<32>(me, [&](int i) { return (((((S_qdq::at(S_qdq::stage(it), i) + S_dvu::at(S_dvu::stage(it), i)) + S_xrow::at(S_xrow::stage(it), i)) - S_xcol::at(S_xcol::stage(it), i)) - S_yrow::at(S_yrow::stage(it), i)) + S_ycol::at(S_ycol::stage(it), i)); });
-      for_vector<0, 32, 1>(me, [&](int i) { S_dgv::store(S_dgv::stage(it), 0, i, (((exp_of(S_gam::at(S_gam::stage(it), 31)) * S_cs::at(S_cs::stage(it), 0)) + sum1.at(sum1, i)) + sum0.at(sum0, i))); });
+      const Sums<32> sum0 = suffix_sums<32>(me, [&](int i) { return (((((S_qdq::at(S_qdq::stage(it), i) + S_dvu::at(S_dvu::stage(it), i)) + S_xrow::at(S_xrow::stage(it), i)) - S_xcol::at(S_xcol::stage(it), i)) - S_yrow::at(S_yrow::stage(it), i)) + S_ycol::at(S_ycol::stage(it), i)); });
+      const Sums<32> sum1 = before_sums<32>(me, [&](int i) { return (S_be::at(S_be::stage(it), i) * S_ed::at(S_ed::stage(it), i)); });
+      for_vector<0, 32, 1>(me, [&](int i) { S_dgv::store(S_dgv::stage(it), 0, i, (((exp_of(S_gam::at(S_gam::stage(it), 31)) * S_cs::at(S_cs::stage(it), 0)) + sum0.at(sum0, i)) + sum1.at(sum1, i))); });
       warp_sync();
     }
     // order [edv_ready.wait]
