@@ -63,7 +63,8 @@ TEST_CASE("compile: figures of every kernel, as JSON and as a table, the second 
 
   const ProcessOutcome found = gdrjit(command, cache, kNowhere);
   REQUIRE(found.exit_code == 0);
-  for (const nlohmann::json& kernel : nlohmann::json::parse(found.out).at("kernels")) {
+  const nlohmann::json found_report = nlohmann::json::parse(found.out);
+  for (const nlohmann::json& kernel : found_report.at("kernels")) {
     CHECK(kernel.at("cached") == true);
     CHECK(kernel.at("seconds") == 0.0);
     CHECK(kernel.at("registers") == 96);
