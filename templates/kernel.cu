@@ -58,7 +58,7 @@ GDR_FN GlobalTile<T, kStride> tile_of(const TensorArg& tensor, i64 item, int hea
 // ---------------------------------------------------------------------------------------------------- the kernel
 
 GDR_KERNEL(kThreads, %{blocks_per_sm}) %{kernel}(const Args args) {
-  const int warp = thread_index() / 32, lane = thread_index() % 32;
+  const int warp = warp_index(), lane = thread_index() % 32;
 %{init}
   const Block block = find_block(args);
 %{dispatch}

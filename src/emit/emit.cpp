@@ -150,13 +150,10 @@ class KernelWriter {
     return render("role.cu", template_text("role.cu"), values);
   }
 
-  // Threads start with an equal share of the registers; roles give back or take more.
+  // Roles give back registers or take more.
   std::string registers_taken(const Role& role) const {
-    if (!kernel_.setmaxnreg) return "";
-    constexpr int kRegisterFile = 65'536, kUnit = 8;
-    const int share = kRegisterFile / kernel_.blocks_per_sm / kernel_.threads() / kUnit * kUnit;
-    if (role.registers == share) return "";
-    return fmt::format("  set_registers<{}, {}>();\n", role.registers, role.registers > share);
+    if (!kernel_.setmaxnreg || role.registers == kernel_.launch_registers) return "";
+    return fmt::format("  set_registers<{}, {}>();\n", role.registers, role.registers > kernel_.launch_registers);
   }
 
   std::string roles() const {

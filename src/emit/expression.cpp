@@ -64,7 +64,7 @@ class Writer {
                                     : e.condition == Condition::i_ge_j ? "i >= j"
                                                                        : "i > j";
       const std::size_t first = compares ? 2 : 0;
-      return fmt::format("({} ? {} : {})", condition, of[first], of[first + 1]);
+      return fmt::format("choose({}, {}, {})", condition, of[first], of[first + 1]);
     }
     internal_check(sums_ != nullptr, "a running sum outside a scan");
     sums_->push_back({e.name, text(e.arguments[0])});

@@ -90,7 +90,14 @@ class StepWriter {
   bool is_shared(const Operand& o) const { return !o.is_tensor && tile(o).space == Space::smem; }
   std::string warps() const { return std::to_string(role_.warps); }
 
-  static std::string stage(const std::string& name) { return fmt::format("{}::stage(it)", shared_type(name)); }
+  // The base of a tile's bytes in this iteration; an operand of a split tile names its part.
+  static std::string base(const Operand& o) { return fmt::format("{}::base(it, {})", shared_type(o.name), o.part); }
+  std::string base(const std::string& name) const {
+    const auto at = std::find_if(op_.operands.begin(), op_.operands.end(),
+                                 [&](const Operand& o) { return !o.is_tensor && o.name == name; });
+    internal_check(at != op_.operands.end(), "emit: no operand " + name);
+    return base(*at);
+  }
 
   // ------------------------------------------------------------------------------------------------ tensors
   bool runs_over(GridAxis axis) const {
@@ -127,7 +134,7 @@ class StepWriter {
   std::string copy_in() const {
     const Operand &dst = operand(0), &src = operand(1);
     TemplateValues values;
-    values.set("tile", shared_type(dst.name)).set("warps", warps()).set("base", stage(dst.name));
+    values.set("tile", shared_type(dst.name)).set("warps", warps()).set("base", base(dst));
     values.set("source", global_tile(src));
     if (plan_.tensor(src.name).order == GlobalOrder::lower16) return render_file("copy_in_lower", values);
     values.set("rect", rect(dst)).set("check_rows", yes(checks_rows()));
@@ -144,7 +151,7 @@ class StepWriter {
     TemplateValues values;
     values.set("target", global_tile(dst));
     if (is_shared(src)) {
-      values.set("tile", shared_type(src.name)).set("warps", warps()).set("base", stage(src.name));
+      values.set("tile", shared_type(src.name)).set("warps", warps()).set("base", base(src));
       if (lower) return render_file("copy_out_lower", values);
       values.set("rect", rect(src));
     } else {
@@ -165,7 +172,7 @@ class StepWriter {
       values.set("source", global_tile(src)).set("check_rows", yes(checks_rows()));
       return render_file("load_global", values);
     }
-    values.set("shared", shared_type(src.name)).set("base", stage(src.name));
+    values.set("shared", shared_type(src.name)).set("base", base(src));
     return render_file("load_shared", values);
   }
 
@@ -173,7 +180,7 @@ class StepWriter {
     const Operand &dst = operand(0), &src = operand(1);
     TemplateValues values;
     values.set("tile", register_type(src.name)).set("rect", rect(src)).set("source", register_name(src.name));
-    values.set("shared", shared_type(dst.name)).set("base", stage(dst.name));
+    values.set("shared", shared_type(dst.name)).set("base", base(dst));
     values.set("dst_row", row_of(dst)).set("dst_col", std::to_string(dst.cols.begin));
     return render_file("store", values);
   }
@@ -186,7 +193,7 @@ class StepWriter {
 
   // ------------------------------------------------------------------------------------------------ products
   std::string shared_operand(const char* kind, const Operand& o) const {
-    return fmt::format("{}<{}, {}, {}>{{{}}}", kind, shared_type(o.name), rect(o), yes(o.transposed), stage(o.name));
+    return fmt::format("{}<{}, {}, {}>{{{}}}", kind, shared_type(o.name), rect(o), yes(o.transposed), base(o));
   }
 
   std::string mma() const {
@@ -202,7 +209,7 @@ class StepWriter {
       values.set("a", fmt::format("{}, RegisterA<{}, {}>{{}}", register_name(a.name), register_type(a.name), rect(a)));
     }
     values.set("scale", op_.scale_expr.empty() ? "Unscaled{}"
-                                               : fmt::format("scaled_by([&](int l) {{ return {}; }})",
+                                               : fmt::format("scaled_by([&](At l) {{ return {}; }})",
                                                              expression_text(parse_expr(op_.scale_expr), element())));
     values.set("slice", std::to_string(step_.slice_begin)).set("slice_end", std::to_string(step_.slice_end));
     values.set("slices", std::to_string(op_.slices));
@@ -214,27 +221,27 @@ class StepWriter {
     return [this](const std::string& name, IndexKind index) {
       const Tile& t = kernel_.tile(name);
       if (t.space == Space::reg) return fmt::format("{}::get({}, b, n, e)", register_type(name), register_name(name));
-      const std::string type = shared_type(name), base = stage(name);
+      const std::string type = shared_type(name), at = base(name);
       switch (index) {
         case IndexKind::ij:
-          return fmt::format("{}::load({}, i, j)", type, base);
+          return fmt::format("{}::load_of_pair({}, i, j)", type, at);
         case IndexKind::i:
-          return fmt::format("{}::at({}, i)", type, base);
+          return fmt::format("{}::at({}, i)", type, at);
         case IndexKind::j:
-          return fmt::format("{}::at({}, j)", type, base);
+          return fmt::format("{}::at({}, j)", type, at);
         case IndexKind::l:
-          return fmt::format("{}::at({}, l)", type, base);
+          return fmt::format("{}::at({}, l)", type, at);
         case IndexKind::zero:
-          return fmt::format("{}::at({}, 0)", type, base);
+          return fmt::format("{}::at({}, 0)", type, at);
         case IndexKind::last:
-          return fmt::format("{}::at({}, {})", type, base, t.cols - 1);
+          return fmt::format("{}::at({}, {})", type, at, t.cols - 1);
       }
       return std::string();
     };
   }
 
   std::string store_vector(const Assignment& assignment, const std::string& value) const {
-    return fmt::format("{}::store({}, 0, i, {})", shared_type(assignment.target), stage(assignment.target), value);
+    return fmt::format("{}::store({}, 0, i, {})", shared_type(assignment.target), base(assignment.target), value);
   }
 
   std::string map() const {
@@ -265,7 +272,7 @@ class StepWriter {
     values.set("share", register_type(domain.name) + "::S")
         .set("rect", rect(domain))
         .set("vector", shared_type(dst.name));
-    values.set("accumulate", yes(dst.access == Access::accumulate)).set("base", stage(dst.name));
+    values.set("accumulate", yes(dst.access == Access::accumulate)).set("base", base(dst));
     values.set("value", expression_text(assignment.value, element()));
     return render_file("reduce", values);
   }
@@ -288,7 +295,7 @@ class StepWriter {
     const Operand &dst = operand(0), &src = operand(1);
     TemplateValues values;
     values.set("target", shared_type(dst.name)).set("source", shared_type(src.name)).set("rect", rect(dst));
-    values.set("warps", warps()).set("target_base", stage(dst.name)).set("source_base", stage(src.name));
+    values.set("warps", warps()).set("target_base", base(dst)).set("source_base", base(src));
     return render_file("tri_inverse", values);
   }
 

@@ -12,12 +12,20 @@
 namespace gdr {
 namespace {
 
-// Rough figures, in cycles of the SM clock, of Hopper-class chips; they only weigh one plan against another.
+// In cycles of the SM clock, read off time stamps around every operation of the fused kernels on an H200; code that
+// runs once an iteration comes from the instruction caches' second level, which is most of what an operation costs
+// beyond its elements. They only weigh one plan against another.
 constexpr double kMemoryLatency = 700;
 constexpr double kBarrierLatency = 40;
-constexpr double kMmaLatency = 35;
-constexpr double kIssueLanes = 128;  // fp32 lanes of an SM
-constexpr double kExpCost = 4;       // special-function units are a quarter as wide
+constexpr double kMmaStep = 80;          // a 16-deep step of a warp's products: operands, then
+constexpr double kMmaStepProduct = 18;   // each 16 x 8 block of d;
+constexpr double kRegisterMmaStep = 15;  // the same where one operand is in registers
+constexpr double kRegisterMmaProduct = 8;
+constexpr double kOpOverhead = 100;      // addresses, code, first latency
+constexpr double kReduceOverhead = 400;  // the same with the shuffles of its sums
+constexpr double kElementFactor = 2;     // to what the lanes alone would take
+constexpr double kIssueLanes = 128;      // fp32 lanes of an SM
+constexpr double kExpCost = 4;           // special-function units are a quarter as wide
 constexpr int kBlock = 16;
 
 double expr_cost(const Expr& expr) {
@@ -170,13 +178,23 @@ class Walk {
     timed.smem_cycles = smem_bytes(op, footprint) / arch_.rates.smem_bytes_per_clock_per_sm;
     if (op.kind == OpKind::mma) {
       timed.mma_cycles = static_cast<double>(mma_flops(op)) / arch_.rates.bf16_mma_flops_per_clock_per_sm;
-      // One warp on each of the four matrix units cannot keep it busy; two nearly can.
-      timed.cycles = std::max(timed.smem_cycles, timed.mma_cycles * std::max(1.2, 8.0 / role.warps)) + kMmaLatency;
+      timed.cycles = std::max({timed.smem_cycles, timed.mma_cycles, mma_step_cycles(op, role)});
     } else {
-      timed.cycles = std::max(timed.smem_cycles, element_cycles(op, role)) + 10;
+      timed.cycles = std::max(timed.smem_cycles, kElementFactor * element_cycles(op, role)) +
+                     (op.kind == OpKind::reduce || op.kind == OpKind::scan ? kReduceOverhead : kOpOverhead);
       if (op.kind == OpKind::load && touches_tensor(op)) timed.cycles += kMemoryLatency;
     }
     return timed;
+  }
+
+  // A warp's own time: it waits for the operands of each step.
+  double mma_step_cycles(const Op& op, const Role& role) const {
+    const Operand& a = op.operands[1];
+    const double depth = a.transposed ? a.rows.size() : a.cols.size();
+    const double products = std::ceil(static_cast<double>(mma_flops(op)) / (2.0 * 16 * 8 * depth * role.warps));
+    const bool in_registers = kernel_.tile(a.name).space == Space::reg;
+    return depth / kBlock *
+           (in_registers ? kRegisterMmaStep + kRegisterMmaProduct * products : kMmaStep + kMmaStepProduct * products);
   }
 
   double element_cycles(const Op& op, const Role& role) const {

@@ -97,6 +97,7 @@ PassResult run_passes(Kernel& kernel, const Arch& arch, const PassOptions& optio
     return result;
   }
   kernel.setmaxnreg = result.registers.setmaxnreg;
+  kernel.launch_registers = result.registers.at_launch;
   for (std::size_t r = 0; r < kernel.roles.size(); ++r) kernel.roles[r].registers = result.registers.registers[r];
 
   const std::vector<Footprint> touched = footprints(kernel);

@@ -12,7 +12,7 @@ namespace {
 constexpr int kUnit = 8;  // registers per thread come in eights
 constexpr int kLeastMaxnreg = 24;
 constexpr int kMostMaxnreg = 240;  // setmaxnreg takes 24..256; ptxas gives at most 240 to a role with this pool
-constexpr int kWarpgroup = 4;
+constexpr int kWarpgroup = 4;      // warps; also the quarters of an SM, each with a quarter of its registers
 
 int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
@@ -59,25 +59,66 @@ int live_registers(const Kernel& kernel, const Role& role) {
   return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
+namespace {
+
+// Roles whose warps share a warpgroup get the same registers. The runs of consecutive roles that fill whole
+// warpgroups; empty if the last one does not.
+struct Group {
+  std::size_t first_role = 0, end_role = 0;
+  int threads = 0;
+  int registers = 0;
+};
+std::vector<Group> warpgroups_of(const Kernel& kernel) {
+  std::vector<Group> groups;
+  Group group;
+  for (std::size_t role = 0; role < kernel.roles.size(); ++role) {
+    group.threads += kernel.roles[role].warps * 32;
+    group.end_role = role + 1;
+    if (group.threads % (kWarpgroup * 32) != 0) continue;
+    groups.push_back(group);
+    group = {role + 1, role + 1, 0, 0};
+  }
+  if (group.threads != 0) groups.clear();
+  return groups;
+}
+
+// What is left of the block's registers goes, a unit at a time, to the roles that hold most.
+void deal(std::vector<Group>& groups, int left) {
+  const auto can_take = [&](const Group& g) {
+    return g.threads * kUnit <= left && g.registers + kUnit <= kMostMaxnreg;
+  };
+  const auto holds_less = [&](const Group& a, const Group& b) {
+    return std::pair(can_take(a), a.registers) < std::pair(can_take(b), b.registers);
+  };
+  for (;;) {
+    Group& group = *std::max_element(groups.begin(), groups.end(), holds_less);
+    if (!can_take(group)) return;
+    group.registers += kUnit;
+    left -= group.threads * kUnit;
+  }
+}
+
+}  // namespace
+
 RegisterAllocation allocate_registers(const Kernel& kernel, const Arch& arch) {
   RegisterAllocation result;
   const int threads = kernel.threads();
   const int file = arch.registers_per_sm / kernel.blocks_per_sm;
-  const int uniform = std::min(file / threads / kUnit * kUnit, arch.max_registers_per_thread / kUnit * kUnit);
+  // Nine warps on four quarters leave one quarter with three.
+  const int threads_held = round_up(threads, kWarpgroup * 32);
+  const int uniform = std::min(file / threads_held / kUnit * kUnit, arch.max_registers_per_thread / kUnit * kUnit);
+  result.at_launch = uniform;
   if (threads > arch.max_threads_per_block) {
     result.reason = fmt::format("{} threads, {} allows {} a block", threads, arch.name, arch.max_threads_per_block);
     return result;
   }
-  int most = 0, sum = 0;
-  bool whole_warpgroups = true;
+  int most = 0;
   std::string wants;
   for (const Role& role : kernel.roles) {
     const int live = live_registers(kernel, role);
     const int needed = live == 0 ? kCopyingRegisters : live + kWorkingRegisters;
     result.needed.push_back(needed);
     most = std::max(most, needed);
-    sum += std::max(kLeastMaxnreg, round_up(needed, kUnit)) * role.warps * 32;
-    whole_warpgroups &= role.warps % kWarpgroup == 0;
     wants += fmt::format("{}{} {} x {}", wants.empty() ? "" : ", ", role.name, needed, role.warps * 32);
   }
   if (most <= uniform) {
@@ -85,15 +126,29 @@ RegisterAllocation allocate_registers(const Kernel& kernel, const Arch& arch) {
     result.registers.assign(kernel.roles.size(), uniform);
     return result;
   }
-  const bool can_move = arch.features.setmaxnreg && whole_warpgroups && most <= kMostMaxnreg;
-  if (can_move && sum <= uniform * threads) {
-    result.fits = result.setmaxnreg = true;
-    for (const int needed : result.needed) result.registers.push_back(std::max(kLeastMaxnreg, round_up(needed, kUnit)));
+  std::vector<Group> groups = arch.features.setmaxnreg ? warpgroups_of(kernel) : std::vector<Group>{};
+  if (groups.empty() || most + kMovingRegisters > kMostMaxnreg) {
+    result.reason = fmt::format("registers: {} a thread needed ({}), {} threads get {}", most, wants, threads, uniform);
     return result;
   }
-  result.reason =
-      can_move ? fmt::format("registers: {} make {}, the block has {}", wants, sum, uniform * threads)
-               : fmt::format("registers: {} a thread needed ({}), {} threads get {}", most, wants, threads, uniform);
+  int sum = 0;
+  for (Group& group : groups) {
+    const auto begin = result.needed.begin();
+    const int needed = *std::max_element(begin + static_cast<std::ptrdiff_t>(group.first_role),
+                                         begin + static_cast<std::ptrdiff_t>(group.end_role));
+    group.registers = needed == kCopyingRegisters ? kLeastMaxnreg : round_up(needed + kMovingRegisters, kUnit);
+    sum += group.registers * group.threads;
+  }
+  if (sum > uniform * threads) {
+    result.reason = fmt::format("registers: {} make {} with {} more for each that holds fragments, the block has {}",
+                                wants, sum, kMovingRegisters, uniform * threads);
+    return result;
+  }
+  deal(groups, uniform * threads - sum);
+  result.fits = result.setmaxnreg = true;
+  for (const Group& group : groups)
+    for (std::size_t role = group.first_role; role < group.end_role; ++role)
+      result.registers.push_back(group.registers);
   return result;
 }
 

@@ -58,10 +58,10 @@ class FusedBackward {
   View state_cols(const char* name, int p) const { return View(name).cols(p * part_cols(), (p + 1) * part_cols()); }
 
   void roles() {
-    build_.role("loader", o_.loader_warps);
     build_.role("state", o_.state_warps);
     build_.role("keys", o_.keys_warps);
     build_.role("pairs", o_.pairs_warps);
+    build_.role("loader", o_.loader_warps);
   }
 
   void tiles() {
@@ -86,8 +86,8 @@ class FusedBackward {
     build_.vec("ed", c(), values.cols);
     build_.vec("edv", c(), values.cols);
     build_.vec("cs", 1, o_.state_warps);
-    for (const char* name : {"xrow", "yrow"}) build_.vec(name, c(), pairs.cols);
-    for (const char* name : {"xcol", "ycol", "ecol", "mcol"}) build_.vec(name, c(), pairs.rows);
+    build_.vec("xrow", c(), pairs.cols);
+    for (const char* name : {"xcol", "tcol"}) build_.vec(name, c(), pairs.rows);
     build_.vec("dgv", c());
     build_.vec("dbv", c());
 
@@ -197,22 +197,21 @@ class FusedBackward {
     build_.store("state", "eb", "u", "11: bf16(er beta E)");
   }
 
+  // What goes to `keys` comes before the sums. X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta,
+  // and with the diagonal of dPg o Pg, which dbeta wants where beta is 0.
   void pair_gradients() {
-    const auto sum = [&](ReduceAxis axis, const char* expr, const char* domain, const char* step) {
-      build_.reduce("pairs", axis, expr, domain, step);
-    };
     build_.mma("pairs", "F", "do", View("e").t(), "9: dO E^T", false).mask_d = Mask::lower;
-    sum(ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", "F", "9: rows of strictLower(dPg o Pg)");
-    sum(ReduceAxis::rows, "xcol[j] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", "F", "9: columns of strictLower(dPg o Pg)");
-    sum(ReduceAxis::rows, "ecol[j] = select(i>=j, F[i,j]*P[i,j], 0)", "F", "dbeta where beta is 0: E.(Pg^T dO)");
+    build_.map("pairs", "P[i,j] = F[i,j]*P[i,j]", "9: X = dPg o Pg, without beta");
     build_.map("pairs", "F[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*be[j]*F[i,j], 0)", "9: dP = s G o dPg");
     build_.store("pairs", "dp", "F", "9: bf16(dP)");
     build_.mma("pairs", "Y", "dvb", View("e").t(), "10: Y = dV E^T", false).mask_d = Mask::lower;
-    sum(ReduceAxis::cols, "yrow[i] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", "Y", "10: rows of (M o Y) diag(beta)");
-    sum(ReduceAxis::rows, "ycol[j] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", "Y", "10: columns of (M o Y) diag(beta)");
-    sum(ReduceAxis::rows, "mcol[j] = select(i>j, M[i,j]*Y[i,j], 0)", "Y", "dbeta where beta is 0: columns of M o Y");
+    build_.map("pairs", "P[i,j] = P[i,j] - M[i,j]*Y[i,j]", "10: X -= M o Y, without beta");
     build_.map("pairs", "Y[i,j] = select(i>j, -exp(gam[i]-gam[j])*be[j]*Y[i,j], 0)", "10: dKK = -G o Y diag(beta)");
     build_.store("pairs", "dkk", "Y", "10: bf16(dKK)");
+    build_.reduce("pairs", ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*P[i,j], 0)", "P", "10: rows of X");
+    build_.reduce("pairs", ReduceAxis::rows, "xcol[j] = select(i>j, P[i,j], 0)", "P", "10: columns of X, without beta");
+    build_.reduce("pairs", ReduceAxis::rows, "tcol[j] = P[i,j]", "P",
+                  "dbeta where beta is 0: E.(Pg^T dO) - columns of M o Y");
   }
 
   void key_gradient_from_next_state() {
@@ -235,10 +234,10 @@ class FusedBackward {
   // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
   void gate_gradients() {
     build_.scan("pairs",
-                "dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-xcol[i]-yrow[i]+ycol[i]) + "
+                "dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-be[i]*xcol[i]) + "
                 "before(be[i]*ed[i])",
                 "dg = c + suffix(a + row(X) - col(X)) + before(b)");
-    build_.map("pairs", "dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+ecol[i]-mcol[i])",
+    build_.map("pairs", "dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+tcol[i])",
                "dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y");
     build_.copy_out("pairs", View("dg").t(), "dgv", "dg", Where::row_valid);
     build_.copy_out("pairs", View("dbeta").t(), "dbv", "dbeta", Where::row_valid);

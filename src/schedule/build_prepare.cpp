@@ -36,6 +36,8 @@ class Prepare {
     build_.vec("g", c());
     build_.vec("be", c());
     build_.vec("gam", c());
+    build_.vec("eg", c());
+    build_.vec("er", c());
     build_.smem("l", c(), c(), DType::fp32, {.lower16 = true});
     build_.smem("inv", c(), c(), DType::fp32, {.lower16 = true});
     build_.acc("solver", "M", c(), c(), grid_);
@@ -60,6 +62,11 @@ class Prepare {
     build_.scan("solver", "gam[i] = prefix(select(-120 > g[i], -120, g[i]))", "F1: gamma, g clamped at -120");
     build_.copy_out("solver", "gamma_chunk", "gam", "F1: gamma", Where::all);
     build_.copy_out("solver", "beta_chunk", "be", "beta", Where::all);
+    // For the state passes, whose warps would each need the exponentials of the whole chunk.
+    build_.map("solver", "eg[i] = exp(gam[i])", "F1: eg");
+    build_.map("solver", "er[i] = exp(gam[C-1]-gam[i])", "F1: er");
+    build_.copy_out("solver", "eg_chunk", "eg", "F1: eg", Where::all);
+    build_.copy_out("solver", "er_chunk", "er", "F1: er", Where::all);
   }
 
   // Both before the triangle is stored, so that it may lie where k and q lay.

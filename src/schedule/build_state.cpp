@@ -41,12 +41,12 @@ class StatePass {
     publish("h_chunk", "F9: bf16(S0)");
     build_.mma("cols", "D", "Sb", View("k").t(), "F4: U^T = S0^T K^T", false);
     build_.load("cols", "vt", View("v").t(), "F5: V^T");
-    build_.map("cols", "D[i,j] = vt[i,j] - exp(gam[j])*D[i,j]", "F5: W = V - eg U");
+    build_.map("cols", "D[i,j] = vt[i,j] - eg[j]*D[i,j]", "F5: W = V - eg U");
     build_.relayout("cols", "wb", "D", "F5: bf16(W)");
     build_.mma("cols", "D", "wb", View("a").t(), "F6: E = W + (A'-I) W", true);
-    build_.map("cols", "D[i,j] = exp(gam[C-1]-gam[j])*be[j]*D[i,j]", "F6: er beta E");
+    build_.map("cols", "D[i,j] = er[j]*be[j]*D[i,j]", "F6: er beta E");
     build_.relayout("cols", "eb", "D", "F6: bf16(er beta E)");
-    build_.map("cols", "S[i,j] = exp(gam[C-1])*S[i,j]", "F9: eL S0");
+    build_.map("cols", "S[i,j] = eg[C-1]*S[i,j]", "F9: eL S0");
     build_.mma("cols", "S", "eb", "k", "F9: S1 = eL S0 + K^T (er V')", true);
     if (o_.final_state) end_with("ht", "the state after the last chunk");
     return std::move(build_).finish();
@@ -69,16 +69,16 @@ class StatePass {
 
     publish("ds_chunk", "14: bf16(dS)");
     build_.mma("cols", "D", "Sb", View("k").t(), "3: (K dS)^T", false);
-    build_.map("cols", "D[i,j] = exp(gam[C-1]-gam[j])*D[i,j]", "3: D1 = er (K dS)");
+    build_.map("cols", "D[i,j] = er[j]*D[i,j]", "3: D1 = er (K dS)");
     build_.load("cols", "dot", View("do").t(), "3: dO^T");
     build_.mma("cols", "D", "dot", "pg", "3: D = D1 + Pg^T dO", true);
     build_.map("cols", "D[i,j] = be[j]*D[i,j]", "3: beta D");
     build_.relayout("cols", "bdb", "D", "3: bf16(beta D)");
     build_.mma("cols", "D", "bdb", "a", "4: dV = beta D + (A'-I)^T (beta D)", true);
-    build_.map("cols", "D[i,j] = -exp(gam[j])*D[i,j]", "13: -eg dV");
+    build_.map("cols", "D[i,j] = -eg[j]*D[i,j]", "13: -eg dV");
     build_.relayout("cols", "dub", "D", "13: bf16(-eg dV)");
-    build_.map("cols", "S[i,j] = exp(gam[C-1])*S[i,j]", "13: eL dS");
-    build_.mma("cols", "S", "dot", "q", "13: dS += Q^T (s eg dO)", true, "scale*exp(gam[l])");
+    build_.map("cols", "S[i,j] = eg[C-1]*S[i,j]", "13: eL dS");
+    build_.mma("cols", "S", "dot", "q", "13: dS += Q^T (s eg dO)", true, "scale*eg[l]");
     build_.mma("cols", "S", "dub", "k", "13: dS += K^T (-eg dV)", true);
     end_with("dh0", "dS before the first chunk is dh0");
     return std::move(build_).finish();
@@ -90,8 +90,7 @@ class StatePass {
     build_.smem(name, o_.chunk, o_.chunk, p_.dtype, {.stages = o_.stages, .lower16 = true});
   }
   void gates() {
-    build_.vec("gam", o_.chunk, 1, o_.stages);
-    build_.vec("be", o_.chunk, 1, o_.stages);
+    for (const char* name : {"eg", "er", "be"}) build_.vec(name, o_.chunk, 1, o_.stages);
   }
   void state_registers() {
     build_.acc("cols", "S", o_.v_slice_cols, p_.head_dim_k, grid_);
@@ -102,7 +101,8 @@ class StatePass {
 
   void load(const char* name, const View& tensor, Where where) { build_.copy_in("loader", name, tensor, name, where); }
   void load_gates() {
-    load("gam", "gamma_chunk", Where::all);
+    load("eg", "eg_chunk", Where::all);
+    load("er", "er_chunk", Where::all);
     load("be", "beta_chunk", Where::all);
   }
 

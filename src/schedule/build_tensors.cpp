@@ -26,6 +26,8 @@ std::vector<TensorSpec> backward_tensors(const TensorTable& table) {
       {"dh0", output, sequence, v_head, p.head_dim_k, p.head_dim_v, p.state_dtype, rows, true},
       {"gamma_chunk", workspace, chunk, v_head, 1, c, DType::fp32, rows, false},
       {"beta_chunk", workspace, chunk, v_head, 1, c, DType::fp32, rows, false},
+      {"eg_chunk", workspace, chunk, v_head, 1, c, DType::fp32, rows, false},
+      {"er_chunk", workspace, chunk, v_head, 1, c, DType::fp32, rows, false},
       {"a_chunk", workspace, chunk, v_head, c, c, p.dtype, GlobalOrder::lower16, false},
       {"h_chunk", workspace, chunk, v_head, p.head_dim_k, p.head_dim_v, p.dtype, rows, false},
   };

@@ -73,7 +73,7 @@ struct GradientsOptions {
   int v_slice_cols = 32;
   int resident = 1;        // slices of h, dS and do that have a slot
   bool v_in_smem = false;  // else v goes straight to registers
-  int loader_warps = 1;
+  int loader_warps = 4;
   int warps = 8;
 };
 std::string gradients_refusal(const Problem& problem, const GradientsOptions& options);

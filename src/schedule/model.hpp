@@ -130,7 +130,9 @@ struct Operand {
 //   load         dst reg, src smem|tensor element by element (transposed: dst(i,j) = src(j,i)), cast
 //   store        dst smem, src reg        cast (round to nearest even)
 //   mma          d reg, a reg|smem, b smem [, scale vector]     d (+)= a b; fp32 accumulation, operands as stored;
-//                                         scale: a(i,l) is multiplied by `scale_expr`(l) and rounded to its dtype
+//                                         scale: a(i,l) is multiplied by `scale_expr`(l) and rounded to its dtype;
+//                                         products of fp32 tiles may leave out 2^-16 of each product (the emitted
+//                                         kernels take each operand as the sum of two bf16)
 //   map          dst reg|smem vector      elementwise `expr`
 //   reduce       dst smem vector          sum of `expr` over a warp's share of the domain, one partial row per warp
 //                                         (grid) column, row or warp: see ReduceAxis; accumulate: added to what that
@@ -238,7 +240,9 @@ struct Kernel {
   int barrier_offset_bytes = -1;  // mbarriers lie here, 8 bytes each
   int smem_bytes = 0;             // tiles and barriers
   int blocks_per_sm = 1;
-  bool setmaxnreg = false;  // roles have registers of their own; else every thread has the largest role's
+  // Registers a thread starts with. With setmaxnreg, roles give some back or take more; without, all keep these.
+  int launch_registers = 0;
+  bool setmaxnreg = false;
   bool operator==(const Kernel&) const = default;
 
   int threads() const;

@@ -85,6 +85,7 @@ class PlanReader {
     kernel.loop = choice<LoopKind>(reader, "loop");
     kernel.v_slice_cols = reader.integer_or("v_slice_cols", 0, 0, kMaxDim);
     kernel.blocks_per_sm = reader.integer("blocks_per_sm", 1, kMaxWarps);
+    kernel.launch_registers = reader.integer("launch_registers", 0, kMaxRegisters);
     kernel.setmaxnreg = reader.boolean("setmaxnreg");
 
     tiles_ = {};

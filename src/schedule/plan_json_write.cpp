@@ -220,6 +220,7 @@ ordered_json kernel_tree(const Plan& plan, const Kernel& kernel) {
   set(tree, "loop", kernel.loop);
   set_unless(tree, "v_slice_cols", kernel.v_slice_cols, 0);
   set(tree, "blocks_per_sm", kernel.blocks_per_sm);
+  set(tree, "launch_registers", kernel.launch_registers);
   set(tree, "setmaxnreg", kernel.setmaxnreg);
   tree["smem"] = smem_tree(plan, kernel);
   std::vector<bool> written(kernel.ops.size(), false);

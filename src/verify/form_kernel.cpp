@@ -90,7 +90,8 @@ class KernelForm {
       out_.add("GDR-V09", "{} blocks on an SM; 1 to 32 are allowed", kernel_.blocks_per_sm);
       return;
     }
-    std::int64_t warps = 0, most = 0, sum = 0;
+    std::int64_t warps = 0, sum = 0;
+    int in_warpgroup = 0;
     for (const Role& role : kernel_.roles) {
       if (role.warps < 1 || role.warps > kMaxThreads / 32) {
         out_.add("GDR-V09", "role {} has {} warps; 1 to {} are allowed", role.name, role.warps, kMaxThreads / 32);
@@ -101,16 +102,22 @@ class KernelForm {
                  role.registers, kMinRegisters, kMaxRegisters);
         return;
       }
-      if (kernel_.setmaxnreg && role.warps % kWarpgroup != 0)
-        out_.add("GDR-V09", "role {} has {} warps; setmaxnreg works on whole warpgroups of {}", role.name, role.warps,
-                 kWarpgroup);
+      // setmaxnreg is one instruction of a whole warpgroup.
+      if (kernel_.setmaxnreg && warps % kWarpgroup != 0 && role.registers != in_warpgroup)
+        out_.add("GDR-V09", "role {} has {} registers a thread and shares a warpgroup with a role that has {}",
+                 role.name, role.registers, in_warpgroup);
+      in_warpgroup = role.registers;
       warps += role.warps;
-      most = std::max<std::int64_t>(most, role.registers);
+      if (!kernel_.setmaxnreg && role.registers != kernel_.launch_registers)
+        out_.add("GDR-V09", "role {} has {} registers a thread, but without setmaxnreg it keeps the {} it starts with",
+                 role.name, role.registers, kernel_.launch_registers);
       sum += role.warps * 32 * role.registers;
     }
     if (warps < 1 || warps * 32 > kMaxThreads)
       out_.add("GDR-V09", "the block has {} threads; 32 to {} are allowed", warps * 32, kMaxThreads);
-    if (!kernel_.setmaxnreg) sum = warps * 32 * most;
+    if (kernel_.setmaxnreg && warps % kWarpgroup != 0)
+      out_.add("GDR-V09", "the block has {} warps; setmaxnreg works on whole warpgroups of {}", warps, kWarpgroup);
+    sum = std::max(sum, warps * 32 * kernel_.launch_registers);
     if (sum * kernel_.blocks_per_sm > kRegistersPerSm)
       out_.add("GDR-V09", "{} block(s) of {} registers need {} of the {} registers of an SM: {} too many",
                kernel_.blocks_per_sm, sum, sum * kernel_.blocks_per_sm, kRegistersPerSm,

@@ -2,6 +2,7 @@
 // it is said above it. host.hpp has the same signatures in plain C++. Everything else in this folder is written in
 // terms of these and runs on both.
 #define GDR_FN static __device__ __forceinline__
+#define GDR_METHOD __device__ __forceinline__
 #define GDR_UNROLL _Pragma("unroll")
 #define GDR_ROLLED _Pragma("unroll 1")
 #define GDR_KERNEL(threads, blocks_per_sm) extern "C" __global__ void __launch_bounds__(threads, blocks_per_sm)
@@ -20,6 +21,15 @@ GDR_FN void at_op(int) {}
 
 GDR_FN int block_index() { return static_cast<int>(blockIdx.x); }
 GDR_FN int thread_index() { return static_cast<int>(threadIdx.x); }
+// The same for all threads of a warp, as the compiler then knows: what depends on it alone takes no register a thread.
+GDR_FN int warp_index() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0); }
+
+// The same value, of which the compiler knows nothing: what it derives from it is derived here, not kept since an earlier
+// place.
+GDR_FN int forgotten(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
 
 GDR_FN u32 shared_address(int byte) { return static_cast<u32>(__cvta_generic_to_shared(gdr_shared)) + static_cast<u32>(byte); }
 
@@ -72,6 +82,7 @@ GDR_FN float exp_of(float x) {
 
 // PTX: shfl.sync, all lanes of a warp.
 GDR_FN float shuffle_xor(float value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+GDR_FN u32 shuffle_xor(u32 value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 GDR_FN float shuffle_up(float value, int distance) { return __shfl_up_sync(0xffffffffu, value, distance); }
 GDR_FN float shuffle_down(float value, int distance) { return __shfl_down_sync(0xffffffffu, value, distance); }
 GDR_FN float shuffle_from(float value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
@@ -89,6 +100,14 @@ GDR_FN void load_matrices_transposed(u32 (&r)[4], int byte) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(byte))
                : "memory");
+}
+
+// The transpose of one 8x8 matrix of 16-bit elements; lane l holds elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4.
+// PTX: movmatrix.
+GDR_FN u32 transpose_matrix(u32 pair) {
+  u32 transposed;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(pair));
+  return transposed;
 }
 
 // d += a b for 16x8x16, fp32 accumulation. PTX: mma.sync.m16n8k16.

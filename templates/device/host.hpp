@@ -83,6 +83,12 @@ GDR_FN float float_of_fp16(u16 bits) { return gdr_host_float_of_fp16(bits); }
 GDR_FN float exp_of(float x) { return gdr_host_exp_of(x); }
 
 GDR_FN float shuffle_xor(float value, int mask) { return gdr_host_shuffle_xor(value, mask); }
+GDR_FN u32 shuffle_xor(u32 value, int mask) {
+  const float other = gdr_host_shuffle_xor(gdr_host_float_of_bits(value), mask);
+  u32 bits;
+  __builtin_memcpy(&bits, &other, sizeof bits);
+  return bits;
+}
 GDR_FN float shuffle_up(float value, int distance) { return gdr_host_shuffle_up(value, distance); }
 GDR_FN float shuffle_down(float value, int distance) { return gdr_host_shuffle_down(value, distance); }
 GDR_FN float shuffle_from(float value, int lane) { return gdr_host_shuffle_from(value, lane); }

@@ -1,3 +1,3 @@
-for_elements<%{share}, %{rect}>(me, [&](int b, int n, int e, int i, int j) {
+for_elements<%{share}, %{rect}>(me, [&](int b, int n, int e, At i, At j) {
       %{assign};
     });

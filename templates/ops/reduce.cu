@@ -1,5 +1,5 @@
 warp_sync();
-    %{function}<%{share}, %{rect}, %{vector}, %{accumulate}>(me, %{base}, [&](int b, int n, int e, int i, int j) {
+    %{function}<%{share}, %{rect}, %{vector}, %{accumulate}>(me, %{base}, [&](int b, int n, int e, At i, At j) {
       return %{value};
     });
     warp_sync();

@@ -74,9 +74,8 @@ TEST_CASE("figures of the compiler's log are read") {
   CHECK(kernel->cubin.size() > 500);
 }
 
-// The first step to machine code for every architecture: a plan's small kernels, without a spilled register. (The fused
-// backward still spills, README.)
-TEST_CASE("prepare and the state pass compile for every architecture without spills") {
+// With the registers that each role has. The estimate of src/plan/registers is calibrated on NVRTC 13.0.
+TEST_CASE("every kernel of the default plan compiles for every architecture without spills") {
   const auto nvrtc = open_nvrtc();
   if (!nvrtc) return;
   for (const std::string_view name : config_names(ConfigKind::arch)) {
@@ -90,7 +89,6 @@ TEST_CASE("prepare and the state pass compile for every architecture without spi
     const std::optional<std::string> target = nvrtc->choose_target(targets);
     REQUIRE(target);
     for (const Kernel& kernel : plan.kernels) {
-      if (kernel.function != "prepare" && kernel.function != "state_fwd") continue;
       const auto outcome = nvrtc->compile(emit_kernel(plan, kernel), kernel.name, *target);
       const auto* compiled = std::get_if<CompiledKernel>(&outcome);
       REQUIRE(compiled);

@@ -2,107 +2,95 @@
 
 constexpr int kChunk = 32;
 constexpr int kThreads = 640;
-constexpr int kSmemBytes = 95960;  // of 101376 that a block may have
+constexpr int kSmemBytes = 93232;  // of 101376 that a block may have
 
-using S_q = SharedTile<bf16, 0, 32, 128, 64, 7, 0, false, 1, 1, 2>;  // bytes 0 to 16384
-static_assert(S_q::kBytes == 16384, "q: the plan's bytes");
-using S_k = SharedTile<bf16, 16384, 32, 128, 64, 7, 0, false, 1, 1, 2>;  // bytes 16384 to 32768
-static_assert(S_k::kBytes == 16384, "k: the plan's bytes");
-using S_do = SharedTile<bf16, 32768, 32, 128, 64, 7, 0, false, 1, 1, 2>;  // bytes 32768 to 49152
-static_assert(S_do::kBytes == 16384, "do: the plan's bytes");
-using S_v = SharedTile<bf16, 49152, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 49152 to 57344
+using S_q = SharedTile<bf16, 49152, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 49152 to 57344
+static_assert(S_q::kBytes == 8192, "q: the plan's bytes");
+using S_k = SharedTile<bf16, 57344, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 57344 to 65536
+static_assert(S_k::kBytes == 8192, "k: the plan's bytes");
+using S_do = SharedTile<bf16, 65536, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 65536 to 73728
+static_assert(S_do::kBytes == 8192, "do: the plan's bytes");
+using S_v = SharedTile<bf16, 0, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 0 to 8192
 static_assert(S_v::kBytes == 8192, "v: the plan's bytes");
 using S_a = SharedTile<bf16, 90112, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 90112 to 91648
 static_assert(S_a::kBytes == 1536, "a: the plan's bytes");
-using S_h = SharedTile<bf16, 49152, 128, 128, 64, 7, 0, false, 4, 2, 1>;  // bytes 49152 to 65536
+using S_h = SharedTile<bf16, 32768, 128, 128, 64, 7, 0, false, 2, 1, 1>;  // bytes 32768 to 49152
 static_assert(S_h::kBytes == 16384, "h: the plan's bytes");
-using S_ds = SharedTile<bf16, 65536, 128, 128, 64, 7, 0, false, 4, 2, 1>;  // bytes 65536 to 81920
-static_assert(S_ds::kBytes == 16384, "ds: the plan's bytes");
-using S_pg = SharedTile<bf16, 81920, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 81920 to 83456
+using S_ds = SharedTile<bf16, 0, 128, 128, 64, 7, 0, false, 2, 2, 1>;  // bytes 0 to 32768
+static_assert(S_ds::kBytes == 32768, "ds: the plan's bytes");
+using S_pg = SharedTile<bf16, 73728, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 73728 to 75264
 static_assert(S_pg::kBytes == 1536, "pg: the plan's bytes");
-using S_dp = SharedTile<bf16, 90112, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 90112 to 91648
+using S_dp = SharedTile<bf16, 40960, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 40960 to 42496
 static_assert(S_dp::kBytes == 1536, "dp: the plan's bytes");
-using S_dkk = SharedTile<bf16, 49152, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 49152 to 50688
+using S_dkk = SharedTile<bf16, 42496, 32, 32, 16, 1, 2, true, 1, 1, 1>;  // bytes 42496 to 44032
 static_assert(S_dkk::kBytes == 1536, "dkk: the plan's bytes");
-using S_bd = SharedTile<bf16, 81920, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 81920 to 90112
+using S_bd = SharedTile<bf16, 73728, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 73728 to 81920
 static_assert(S_bd::kBytes == 8192, "bd: the plan's bytes");
-using S_dvb = SharedTile<bf16, 81920, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 81920 to 90112
+using S_dvb = SharedTile<bf16, 73728, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 73728 to 81920
 static_assert(S_dvb::kBytes == 8192, "dvb: the plan's bytes");
-using S_w = SharedTile<bf16, 49152, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 49152 to 57344
+using S_w = SharedTile<bf16, 0, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 0 to 8192
 static_assert(S_w::kBytes == 8192, "w: the plan's bytes");
-using S_e = SharedTile<bf16, 49152, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 49152 to 57344
+using S_e = SharedTile<bf16, 81920, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 81920 to 90112
 static_assert(S_e::kBytes == 8192, "e: the plan's bytes");
-using S_eb = SharedTile<bf16, 57344, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 57344 to 65536
+using S_eb = SharedTile<bf16, 32768, 32, 128, 64, 7, 0, false, 1, 1, 1>;  // bytes 32768 to 40960
 static_assert(S_eb::kBytes == 8192, "eb: the plan's bytes");
-using S_gam = SharedTile<float, 93184, 1, 32, 32, 0, 0, false, 1, 1, 2>;  // bytes 93184 to 93440
-static_assert(S_gam::kBytes == 256, "gam: the plan's bytes");
-using S_be = SharedTile<float, 93440, 1, 32, 32, 0, 0, false, 1, 1, 2>;  // bytes 93440 to 93696
-static_assert(S_be::kBytes == 256, "be: the plan's bytes");
-using S_qdq = SharedTile<float, 93696, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 93696 to 93952
+using S_gam = SharedTile<float, 92416, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92416 to 92544
+static_assert(S_gam::kBytes == 128, "gam: the plan's bytes");
+using S_be = SharedTile<float, 92544, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92544 to 92672
+static_assert(S_be::kBytes == 128, "be: the plan's bytes");
+using S_qdq = SharedTile<float, 92160, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92160 to 92416
 static_assert(S_qdq::kBytes == 256, "qdq: the plan's bytes");
-using S_dvu = SharedTile<float, 91648, 4, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 91648 to 92160
-static_assert(S_dvu::kBytes == 512, "dvu: the plan's bytes");
-using S_ed = SharedTile<float, 92160, 4, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92160 to 92672
+using S_dvu = SharedTile<float, 90624, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 90624 to 90880
+static_assert(S_dvu::kBytes == 256, "dvu: the plan's bytes");
+using S_ed = SharedTile<float, 91648, 4, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 91648 to 92160
 static_assert(S_ed::kBytes == 512, "ed: the plan's bytes");
-using S_edv = SharedTile<float, 92672, 4, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92672 to 93184
+using S_edv = SharedTile<float, 90112, 4, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 90112 to 90624
 static_assert(S_edv::kBytes == 512, "edv: the plan's bytes");
-using S_cs = SharedTile<float, 95488, 8, 1, 1, 0, 0, false, 1, 1, 1>;  // bytes 95488 to 95616
+using S_cs = SharedTile<float, 92672, 8, 1, 1, 0, 0, false, 1, 1, 1>;  // bytes 92672 to 92800
 static_assert(S_cs::kBytes == 128, "cs: the plan's bytes");
-using S_xrow = SharedTile<float, 93952, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 93952 to 94208
+using S_xrow = SharedTile<float, 81920, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 81920 to 82176
 static_assert(S_xrow::kBytes == 256, "xrow: the plan's bytes");
-using S_yrow = SharedTile<float, 94208, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 94208 to 94464
-static_assert(S_yrow::kBytes == 256, "yrow: the plan's bytes");
-using S_xcol = SharedTile<float, 94464, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 94464 to 94720
+using S_xcol = SharedTile<float, 82176, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 82176 to 82432
 static_assert(S_xcol::kBytes == 256, "xcol: the plan's bytes");
-using S_ycol = SharedTile<float, 94720, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 94720 to 94976
-static_assert(S_ycol::kBytes == 256, "ycol: the plan's bytes");
-using S_ecol = SharedTile<float, 94976, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 94976 to 95232
-static_assert(S_ecol::kBytes == 256, "ecol: the plan's bytes");
-using S_mcol = SharedTile<float, 95232, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 95232 to 95488
-static_assert(S_mcol::kBytes == 256, "mcol: the plan's bytes");
-using S_dgv = SharedTile<float, 95616, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 95616 to 95744
+using S_tcol = SharedTile<float, 82432, 2, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 82432 to 82688
+static_assert(S_tcol::kBytes == 256, "tcol: the plan's bytes");
+using S_dgv = SharedTile<float, 92800, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92800 to 92928
 static_assert(S_dgv::kBytes == 128, "dgv: the plan's bytes");
-using S_dbv = SharedTile<float, 91648, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 91648 to 91776
+using S_dbv = SharedTile<float, 92928, 1, 32, 32, 0, 0, false, 1, 1, 1>;  // bytes 92928 to 93056
 static_assert(S_dbv::kBytes == 128, "dbv: the plan's bytes");
 using R_dS = Accumulator<128, 128, 8, 1, 128>;
 using R_d = Accumulator<32, 128, 2, 4, 32>;
 using R_u = Accumulator<32, 128, 2, 4, 32>;
-using R_d1 = Accumulator<32, 128, 2, 4, 32>;
-using R_dQ = Accumulator<32, 128, 2, 2, 16>;
-using R_dK = Accumulator<32, 128, 2, 2, 16>;
+using R_dQ = Accumulator<32, 128, 2, 2, 32>;
+using R_dK = Accumulator<32, 128, 2, 2, 32>;
 using R_P = Accumulator<32, 32, 2, 2, 16>;
 using R_M = Accumulator<32, 32, 2, 2, 16>;
 using R_F = Accumulator<32, 32, 2, 2, 16>;
 using R_Y = Accumulator<32, 32, 2, 2, 16>;
 
-constexpr int kBarrier_k_arrived = 95744;  // k of k.in is read by d.mma
-constexpr int kBarrier_q_arrived = 95752;  // q of q.in is read by P.mma
-constexpr int kBarrier_gam_arrived = 95760;  // gam of gam.in is read by P.map; gam of gam.in is read by d.map
-constexpr int kBarrier_do_arrived = 95768;  // do of do.in is read by d.mma5; do of do.in is read by dQ.mma
-constexpr int kBarrier_a_arrived = 95776;  // a of a.in is read by d.mma6
-constexpr int kBarrier_pg_ready = 95784;  // pg of pg.store is read by d.mma5
-constexpr int kBarrier_dvb_ready = 95792;  // dvb of dvb.store is read by dK.mma
-constexpr int kBarrier_h2_free = 95800;  // h of cs.sum was read before h.in3; h of dK.mma was read before h.in3
-constexpr int kBarrier_h3_free = 95808;  // h of cs.sum2 was read before h.in4; h of dK.mma2 was read before h.in4
-constexpr int kBarrier_h2_arrived = 95816;  // h of h.in3 is read by u.mma3; h of h.in3 is read by dQ.mma3
-constexpr int kBarrier_v_free = 95824;  // h of cs.sum3 was read before v.in; h of dK.mma3 was read before v.in
-constexpr int kBarrier_h3_arrived = 95832;  // h of h.in4 is read by u.mma4; h of h.in4 is read by dQ.mma4
-constexpr int kBarrier_eb_free = 95840;  // h of dK.mma4 was read before eb.store
-constexpr int kBarrier_qdq_ready = 95848;  // qdq of qdq.sum is read by dgv.scan; ed of ed.sum is read by dgv.scan
-constexpr int kBarrier_v_arrived = 95856;  // v of v.in is read by u.map
-constexpr int kBarrier_e_ready = 95864;  // e of e.store is read by F.mma
-constexpr int kBarrier_edv_ready = 95872;  // edv of edv.sum is read by dbv.map
-constexpr int kBarrier_eb_ready = 95880;  // eb of eb.store is read by dK.mma5
-constexpr int kBarrier_dp_ready = 95888;  // dp of dp.store is read by dQ.mma5
-constexpr int kBarrier_dkk_ready = 95896;  // dkk of dkk.store is read by dK.mma10
-constexpr int kBarrier_ds1_free = 95904;  // ds of dK.mma5 was read before ds.store5
-constexpr int kBarrier_ds0_free = 95912;  // ds of dK.mma6 was read before ds.store6
-constexpr int kBarrier_ds1_ready = 95920;  // ds of ds.store5 is read by dK.mma7
-constexpr int kBarrier_ds0_ready = 95928;  // ds of ds.store6 is read by dK.mma8
-constexpr int kBarrier_ds0_free_2 = 95936;  // ds of dK.mma8 was read before ds.store
-constexpr int kBarrier_h0_free = 95944;  // dkk of dK.mma11 was read before h.in
-constexpr int kBarrier_pg_free = 95952;  // dvb of dS.mma2 was read before pg.store
-static_assert(95960 <= kSmemBytes, "tiles and barriers");
+constexpr int kBarrier_k_arrived = 93056;  // k of k.in is read by u.mma
+constexpr int kBarrier_q_arrived = 93064;  // q of q.in is read by P.mma
+constexpr int kBarrier_gam_arrived = 93072;  // gam of gam.in is read by P.map
+constexpr int kBarrier_do_arrived = 93080;  // do of do.in is read by dQ.mma
+constexpr int kBarrier_pg_ready = 93088;  // pg of pg.store is read by d.mma3
+constexpr int kBarrier_h1_free = 93096;  // h of cs.sum was read before h.in2; h of dQ.mma was read before h.in2
+constexpr int kBarrier_h1_arrived = 93104;  // h of h.in2 is read by u.mma2; h of h.in2 is read by dQ.mma2
+constexpr int kBarrier_v_arrived = 93112;  // v of v.in is read by u.map
+constexpr int kBarrier_e_ready = 93120;  // e of e.store is read by F.mma
+constexpr int kBarrier_dvb_ready = 93128;  // dvb of dvb.store is read by dK.mma
+constexpr int kBarrier_h0_free = 93136;  // h of dK.mma was read before h.in3
+constexpr int kBarrier_h0_arrived = 93144;  // h of h.in3 is read by dK.mma2
+constexpr int kBarrier_eb_free = 93152;  // h of dK.mma2 was read before eb.store; h of dK.mma2 was read before dp.store
+constexpr int kBarrier_dvu_ready = 93160;  // dvu of dvu.sum is read by dgv.scan
+constexpr int kBarrier_edv_ready = 93168;  // edv of edv.sum is read by dbv.map
+constexpr int kBarrier_eb_ready = 93176;  // eb of eb.store is read by dK.mma3
+constexpr int kBarrier_dp_ready = 93184;  // dp of dp.store is read by dQ.mma3
+constexpr int kBarrier_dkk_ready = 93192;  // dkk of dkk.store is read by dK.mma6
+constexpr int kBarrier_h0_free_2 = 93200;  // dkk of dK.mma7 was read before h.in
+constexpr int kBarrier_gam_free = 93208;  // gam of dgv.scan was read before gam.in; cs of dgv.scan was read before cs.sum
+constexpr int kBarrier_be_free = 93216;  // be of dbv.map was read before be.in
+constexpr int kBarrier_k_free = 93224;  // k of dS.mma2 was read before k.in
+static_assert(93232 <= kSmemBytes, "tiles and barriers");
 
 struct TensorArg {
   void* data;       // null: the tensor is absent
@@ -166,732 +154,735 @@ GDR_FN GlobalTile<T, kStride> tile_of(const TensorArg& tensor, i64 item, int hea
   return {data, tensor.row_stride, rows};
 }
 
-// ---------------------------------------------------------------------------------------------------- role loader
-// Warps 0 to 3, 24 registers a thread.
-// Waits for: h0_free, h2_free, h3_free, v_free. Signals: k_arrived, q_arrived, gam_arrived, do_arrived, a_arrived, h2_arrived, h3_arrived, v_arrived.
-GDR_FN void role_loader(const Args& args, const Block& block, Me me) {
-  set_registers<24, false>();
-
-  GDR_ROLLED
-  for (int it = 0; it < block.num_chunks; ++it) {
-    const int chunk = block.num_chunks - 1 - it;
-    const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
-    const int rows = rows_left < kChunk ? rows_left : kChunk;
-    (void)rows;
-    // order [h0_free.wait]
-    at_op<1>(it);
-    wait_for<kBarrier_h0_free, 1>(it - 1);
-    // S0 [h.in]
-    at_op<2>(it);
-    copy_in<S_h, Rect<0, 32, 0, 128>, 4, false>(me, S_h::stage(it), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 0, 0);
-    // S0 [h.in2]
-    at_op<3>(it);
-    copy_in<S_h, Rect<32, 64, 0, 128>, 4, false>(me, S_h::stage(it), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 32, 0);
-    // k [k.in]
-    at_op<4>(it);
-    copy_in<S_k, Rect<0, 32, 0, 128>, 4, true>(me, S_k::stage(it), tile_of<bf16, 0>(args.t_k, block.sequence, block.head / kGroup, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
-    // order [k_arrived.arrive.loader]
-    at_op<5>(it);
-    barrier_arrive_after_copies(kBarrier_k_arrived); 
-    // q [q.in]
-    at_op<6>(it);
-    copy_in<S_q, Rect<0, 32, 0, 128>, 4, true>(me, S_q::stage(it), tile_of<bf16, 0>(args.t_q, block.sequence, block.head / kGroup, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
-    // order [q_arrived.arrive.loader]
-    at_op<7>(it);
-    barrier_arrive_after_copies(kBarrier_q_arrived); 
-    // F1: gamma [gam.in]
-    at_op<8>(it);
-    copy_in<S_gam, Rect<0, 1, 0, 32>, 4, false>(me, S_gam::stage(it), tile_of<float, 32>(args.t_gamma_chunk, block.first_chunk + chunk, block.head, 0, 1), 0, 0);
-    // order [gam_arrived.arrive.loader]
-    at_op<9>(it);
-    barrier_arrive_after_copies(kBarrier_gam_arrived); 
-    // beta [be.in]
-    at_op<10>(it);
-    copy_in<S_be, Rect<0, 1, 0, 32>, 4, false>(me, S_be::stage(it), tile_of<float, 32>(args.t_beta_chunk, block.first_chunk + chunk, block.head, 0, 1), 0, 0);
-    // do [do.in]
-    at_op<11>(it);
-    copy_in<S_do, Rect<0, 32, 0, 128>, 4, true>(me, S_do::stage(it), tile_of<bf16, 0>(args.t_do, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
-    // order [do_arrived.arrive.loader]
-    at_op<12>(it);
-    barrier_arrive_after_copies(kBarrier_do_arrived); 
-    // F3: A' - I [a.in]
-    at_op<13>(it);
-    copy_in_lower<S_a, 4>(me, S_a::stage(it), tile_of<bf16, 32>(args.t_a_chunk, block.first_chunk + chunk, block.head, 0, 32));
-    // order [a_arrived.arrive.loader]
-    at_op<14>(it);
-    barrier_arrive_after_copies(kBarrier_a_arrived); 
-    // order [h2_free.wait]
-    at_op<69>(it);
-    wait_for<kBarrier_h2_free, 1>(it - 0);
-    // S0 [h.in3]
-    at_op<70>(it);
-    copy_in<S_h, Rect<64, 96, 0, 128>, 4, false>(me, S_h::stage(it), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 64, 0);
-    // order [h2_arrived.arrive.loader]
-    at_op<71>(it);
-    barrier_arrive_after_copies(kBarrier_h2_arrived); 
-    // order [h3_free.wait]
-    at_op<80>(it);
-    wait_for<kBarrier_h3_free, 1>(it - 0);
-    // S0 [h.in4]
-    at_op<81>(it);
-    copy_in<S_h, Rect<96, 128, 0, 128>, 4, false>(me, S_h::stage(it), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 96, 0);
-    // order [h3_arrived.arrive.loader]
-    at_op<82>(it);
-    barrier_arrive_after_copies(kBarrier_h3_arrived); 
-    // order [v_free.wait]
-    at_op<95>(it);
-    wait_for<kBarrier_v_free, 1>(it - 0);
-    // 7: v [v.in]
-    at_op<96>(it);
-    copy_in<S_v, Rect<0, 32, 0, 128>, 4, true>(me, S_v::stage(it), tile_of<bf16, 0>(args.t_v, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
-    // order [v_arrived.arrive.loader]
-    at_op<97>(it);
-    barrier_arrive_after_copies(kBarrier_v_arrived); 
-  }
-}
-
 // ---------------------------------------------------------------------------------------------------- role state
-// Warps 4 to 11, 144 registers a thread.
-// Waits for: ds0_free_2, k_arrived, gam_arrived, do_arrived, pg_ready, a_arrived, h2_arrived, h3_arrived, v_arrived, eb_free, ds1_free, ds0_free. Signals: dvb_ready, h2_free, h3_free, v_free, e_ready, qdq_ready, edv_ready, eb_ready, ds1_ready, ds0_ready, pg_free.
+// Warps 0 to 7, 144 registers a thread.
+// Waits for: k_arrived, gam_free, h1_arrived, v_arrived, pg_ready, eb_free. Signals: h1_free, e_ready, dvb_ready, edv_ready, eb_ready, k_free.
 GDR_FN void role_state(const Args& args, const Block& block, Me me) {
   set_registers<144, true>();
   R_dS r_dS;
   R_d r_d;
   R_u r_u;
-  R_d1 r_d1;
   // dS of the last chunk is dht [dS.load]
   at_op<0>(-1);
+  me = renewed(me);
   load<R_dS, Rect<0, 128, 0, 128>, false, false>(me, r_dS, tile_of<float, 128>(args.t_dht, block.sequence, block.head, 0, 128), 0, 0);
 
+  const Me first = me;
   GDR_ROLLED
   for (int it = 0; it < block.num_chunks; ++it) {
     const int chunk = block.num_chunks - 1 - it;
     const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
     const int rows = rows_left < kChunk ? rows_left : kChunk;
     (void)rows;
-    // order [ds0_free_2.wait]
-    at_op<24>(it);
-    wait_for<kBarrier_ds0_free_2, 1>(it - 1);
-    // 14: dSb = bf16(dS) [ds.store]
-    at_op<25>(it);
-    warp_sync();
-    store<R_dS, Rect<0, 32, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 0, 0);
-    warp_sync();
+    me = renewed(first, it & (args.num_sequences >> 31));
     // order [k_arrived.wait]
-    at_op<26>(it);
+    at_op<24>(it);
+    me = renewed(me);
     wait_for<kBarrier_k_arrived, 1>(it - 0);
-    // order [state_meet.before.d.mma]
-    at_op<27>(it);
-    role_sync<1, 256>();
-    // 3: K dS [d.mma]
-    at_op<28>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, false, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 0, 32>, false>{S_k::stage(it)}, SharedB<S_ds, Rect<0, 32, 0, 128>, false>{S_ds::stage(it)}, Unscaled{});
-    // 14: dSb = bf16(dS) [ds.store2]
-    at_op<29>(it);
-    warp_sync();
-    store<R_dS, Rect<32, 64, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 32, 0);
-    warp_sync();
-    // order [state_meet.before.d.mma2]
-    at_op<30>(it);
-    role_sync<1, 256>();
-    // 3: K dS [d.mma2]
-    at_op<31>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 32, 64>, false>{S_k::stage(it)}, SharedB<S_ds, Rect<32, 64, 0, 128>, false>{S_ds::stage(it)}, Unscaled{});
-    // 14: dSb = bf16(dS) [ds.store3]
-    at_op<32>(it);
-    warp_sync();
-    store<R_dS, Rect<64, 96, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 64, 0);
-    warp_sync();
-    // order [state_meet.before.d.mma3]
-    at_op<33>(it);
-    role_sync<1, 256>();
-    // 3: K dS [d.mma3]
-    at_op<34>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 64, 96>, false>{S_k::stage(it)}, SharedB<S_ds, Rect<64, 96, 0, 128>, false>{S_ds::stage(it)}, Unscaled{});
-    // 14: dSb = bf16(dS) [ds.store4]
-    at_op<35>(it);
-    warp_sync();
-    store<R_dS, Rect<96, 128, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 96, 0);
-    warp_sync();
-    // order [state_meet.before.d.mma4]
-    at_op<36>(it);
-    role_sync<1, 256>();
-    // 3: K dS [d.mma4]
-    at_op<37>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 96, 128>, false>{S_k::stage(it)}, SharedB<S_ds, Rect<96, 128, 0, 128>, false>{S_ds::stage(it)}, Unscaled{});
-    // order [gam_arrived.wait2]
-    at_op<38>(it);
-    wait_for<kBarrier_gam_arrived, 1>(it - 0);
-    // 3: D1 = er (K dS) [d.map]
-    at_op<39>(it);
-    for_elements<R_d::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_d::set(r_d, b, n, e, (exp_of((S_gam::at(S_gam::stage(it), 31) - S_gam::at(S_gam::stage(it), i))) * R_d::get(r_d, b, n, e)));
-    });
-    // 3: D1 [d1.map]
-    at_op<40>(it);
-    for_elements<R_d1::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_d1::set(r_d1, b, n, e, R_d::get(r_d, b, n, e));
-    });
-    // order [do_arrived.wait]
-    at_op<41>(it);
-    wait_for<kBarrier_do_arrived, 1>(it - 0);
-    // order [pg_ready.wait]
-    at_op<42>(it);
-    wait_for<kBarrier_pg_ready, 1>(it - 0);
-    // 3: D = D1 + Pg^T dO [d.mma5]
-    at_op<43>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_pg, Rect<0, 32, 0, 32>, true>{S_pg::stage(it)}, SharedB<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, Unscaled{});
-    // 3: beta D [d.map2]
-    at_op<44>(it);
-    for_elements<R_d::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_d::set(r_d, b, n, e, (S_be::at(S_be::stage(it), i) * R_d::get(r_d, b, n, e)));
-    });
-    // order [state_meet.before.bd.store]
-    at_op<45>(it);
-    role_sync<1, 256>();
-    // 3: bf16(beta D) [bd.store]
-    at_op<46>(it);
-    warp_sync();
-    store<R_d, Rect<0, 32, 0, 128>, S_bd>(me, r_d, S_bd::stage(it), 0, 0);
-    warp_sync();
-    // order [a_arrived.wait]
-    at_op<47>(it);
-    wait_for<kBarrier_a_arrived, 1>(it - 0);
-    // order [state_meet.before.d.mma6]
-    at_op<48>(it);
-    role_sync<1, 256>();
-    // 4: dV = beta D + (A'-I)^T (beta D) [d.mma6]
-    at_op<49>(it);
-    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_a, Rect<0, 32, 0, 32>, true>{S_a::stage(it)}, SharedB<S_bd, Rect<0, 32, 0, 128>, false>{S_bd::stage(it)}, Unscaled{});
-    // order [state_meet.before.dvb.store]
-    at_op<50>(it);
-    role_sync<1, 256>();
-    // 4: bf16(dV) [dvb.store]
-    at_op<51>(it);
-    warp_sync();
-    store<R_d, Rect<0, 32, 0, 128>, S_dvb>(me, r_d, S_dvb::stage(it), 0, 0);
-    warp_sync();
-    // order [dvb_ready.arrive.state]
-    at_op<52>(it);
-    arrive(me, kBarrier_dvb_ready);
-    // order [state_meet.before.dv.out]
-    at_op<53>(it);
-    role_sync<1, 256>();
-    // 4: dv [dv.out]
-    at_op<54>(it);
-    copy_out<S_dvb, Rect<0, 32, 0, 128>, 8, true, false>(me, S_dvb::stage(it), tile_of<bf16, 0>(args.t_dv, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 5: U = K S0 [u.mma]
-    at_op<55>(it);
-    mma<R_u, Rect<0, 32, 0, 128>, false, false, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 0, 32>, false>{S_k::stage(it)}, SharedB<S_h, Rect<0, 32, 0, 128>, false>{S_h::stage(it)}, Unscaled{});
+    at_op<25>(it);
+    me = renewed(me);
+    mma<R_u, Rect<0, 32, 0, 128>, false, false, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 0, 64>, false>{S_k::base(it, 0)}, SharedB<S_h, Rect<0, 64, 0, 128>, false>{S_h::base(it, 0)}, Unscaled{});
+    // order [gam_free.wait2]
+    at_op<26>(it);
+    me = renewed(me);
+    wait_for<kBarrier_gam_free, 1>(it - 1);
     // 6: <dS, S0> [cs.sum]
-    at_op<56>(it);
+    at_op<27>(it);
+    me = renewed(me);
     warp_sync();
-    sum_all<R_dS::S, Rect<0, 32, 0, 128>, S_cs, false>(me, S_cs::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (R_dS::get(r_dS, b, n, e) * S_h::load(S_h::stage(it), i, j));
+    sum_all<R_dS::S, Rect<0, 64, 0, 128>, S_cs, false>(me, S_cs::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return (R_dS::get(r_dS, b, n, e) * S_h::load_of_pair(S_h::base(it, 0), i, j));
     });
     warp_sync();
-    // order [h2_free.arrive.state]
-    at_op<57>(it);
-    arrive(me, kBarrier_h2_free);
+    // order [h1_free.arrive.state]
+    at_op<28>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_h1_free);
+    // order [h1_arrived.wait]
+    at_op<35>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h1_arrived, 1>(it - 0);
     // 5: U = K S0 [u.mma2]
-    at_op<63>(it);
-    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 32, 64>, false>{S_k::stage(it)}, SharedB<S_h, Rect<32, 64, 0, 128>, false>{S_h::stage(it)}, Unscaled{});
+    at_op<36>(it);
+    me = renewed(me);
+    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 64, 128>, false>{S_k::base(it, 0)}, SharedB<S_h, Rect<64, 128, 0, 128>, false>{S_h::base(it, 1)}, Unscaled{});
     // 6: <dS, S0> [cs.sum2]
-    at_op<64>(it);
+    at_op<37>(it);
+    me = renewed(me);
     warp_sync();
-    sum_all<R_dS::S, Rect<32, 64, 0, 128>, S_cs, false>(me, S_cs::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (R_dS::get(r_dS, b, n, e) * S_h::load(S_h::stage(it), i, j));
-    });
-    warp_sync();
-    // order [h3_free.arrive.state]
-    at_op<65>(it);
-    arrive(me, kBarrier_h3_free);
-    // order [h2_arrived.wait]
-    at_op<72>(it);
-    wait_for<kBarrier_h2_arrived, 1>(it - 0);
-    // 5: U = K S0 [u.mma3]
-    at_op<73>(it);
-    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 64, 96>, false>{S_k::stage(it)}, SharedB<S_h, Rect<64, 96, 0, 128>, false>{S_h::stage(it)}, Unscaled{});
-    // 6: <dS, S0> [cs.sum3]
-    at_op<74>(it);
-    warp_sync();
-    sum_all<R_dS::S, Rect<64, 96, 0, 128>, S_cs, false>(me, S_cs::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (R_dS::get(r_dS, b, n, e) * S_h::load(S_h::stage(it), i, j));
-    });
-    warp_sync();
-    // order [v_free.arrive.state]
-    at_op<75>(it);
-    arrive(me, kBarrier_v_free);
-    // order [h3_arrived.wait]
-    at_op<83>(it);
-    wait_for<kBarrier_h3_arrived, 1>(it - 0);
-    // 5: U = K S0 [u.mma4]
-    at_op<84>(it);
-    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_k, Rect<0, 32, 96, 128>, false>{S_k::stage(it)}, SharedB<S_h, Rect<96, 128, 0, 128>, false>{S_h::stage(it)}, Unscaled{});
-    // 6: <dS, S0> [cs.sum4]
-    at_op<85>(it);
-    warp_sync();
-    sum_all<R_dS::S, Rect<96, 128, 0, 128>, S_cs, false>(me, S_cs::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (R_dS::get(r_dS, b, n, e) * S_h::load(S_h::stage(it), i, j));
-    });
-    warp_sync();
-    // 7: -eg dV.U [dvu.sum]
-    at_op<94>(it);
-    warp_sync();
-    sum_cols<R_d::S, Rect<0, 32, 0, 128>, S_dvu, false>(me, S_dvu::stage(it), [&](int b, int n, int e, int i, int j) {
-      return ((-exp_of(S_gam::at(S_gam::stage(it), i)) * R_d::get(r_d, b, n, e)) * R_u::get(r_u, b, n, e));
+    sum_all<R_dS::S, Rect<64, 128, 0, 128>, S_cs, false>(me, S_cs::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return (R_dS::get(r_dS, b, n, e) * S_h::load_of_pair(S_h::base(it, 1), i, j));
     });
     warp_sync();
     // order [v_arrived.wait]
-    at_op<98>(it);
+    at_op<44>(it);
+    me = renewed(me);
     wait_for<kBarrier_v_arrived, 1>(it - 0);
     // 7: W = V - eg U [u.map]
-    at_op<99>(it);
-    for_elements<R_u::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_u::set(r_u, b, n, e, (S_v::load(S_v::stage(it), i, j) - (exp_of(S_gam::at(S_gam::stage(it), i)) * R_u::get(r_u, b, n, e))));
+    at_op<45>(it);
+    me = renewed(me);
+    for_elements<R_u::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_u::set(r_u, b, n, e, (S_v::load_of_pair(S_v::base(it, 0), i, j) - (exp_of(S_gam::at(S_gam::base(it, 0), i)) * R_u::get(r_u, b, n, e))));
     });
     // 7: bf16(W) [w.store]
-    at_op<100>(it);
+    at_op<46>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_u, Rect<0, 32, 0, 128>, S_w>(me, r_u, S_w::stage(it), 0, 0);
+    store<R_u, Rect<0, 32, 0, 128>, S_w>(me, r_u, S_w::base(it, 0), 0, 0);
     warp_sync();
-    // order [state_meet.before.u.mma5]
-    at_op<101>(it);
+    // order [state_meet.before.u.mma3]
+    at_op<47>(it);
+    me = renewed(me);
     role_sync<1, 256>();
-    // 8: E = W + (A'-I) W [u.mma5]
-    at_op<102>(it);
-    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_a, Rect<0, 32, 0, 32>, false>{S_a::stage(it)}, SharedB<S_w, Rect<0, 32, 0, 128>, false>{S_w::stage(it)}, Unscaled{});
-    // order [state_meet.before.e.store]
-    at_op<103>(it);
-    role_sync<1, 256>();
+    // 8: E = W + (A'-I) W [u.mma3]
+    at_op<48>(it);
+    me = renewed(me);
+    mma<R_u, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_u, SharedA<S_a, Rect<0, 32, 0, 32>, false>{S_a::base(it, 0)}, SharedB<S_w, Rect<0, 32, 0, 128>, false>{S_w::base(it, 0)}, Unscaled{});
     // 8: bf16(E) [e.store]
-    at_op<104>(it);
+    at_op<49>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_u, Rect<0, 32, 0, 128>, S_e>(me, r_u, S_e::stage(it), 0, 0);
+    store<R_u, Rect<0, 32, 0, 128>, S_e>(me, r_u, S_e::base(it, 0), 0, 0);
     warp_sync();
     // order [e_ready.arrive.state]
-    at_op<105>(it);
+    at_op<50>(it);
+    me = renewed(me);
     arrive(me, kBarrier_e_ready);
-    // 8: E.D1 [ed.sum]
-    at_op<106>(it);
+    // order [state_meet.before.ds.store]
+    at_op<51>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 14: dSb = bf16(dS) [ds.store]
+    at_op<52>(it);
+    me = renewed(me);
     warp_sync();
-    sum_cols<R_u::S, Rect<0, 32, 0, 128>, S_ed, false>(me, S_ed::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (R_u::get(r_u, b, n, e) * R_d1::get(r_d1, b, n, e));
+    store<R_dS, Rect<0, 64, 0, 128>, S_ds>(me, r_dS, S_ds::base(it, 0), 0, 0);
+    warp_sync();
+    // 14: dSb = bf16(dS) [ds.store2]
+    at_op<53>(it);
+    me = renewed(me);
+    warp_sync();
+    store<R_dS, Rect<64, 128, 0, 128>, S_ds>(me, r_dS, S_ds::base(it, 1), 64, 0);
+    warp_sync();
+    // order [state_meet.before.d.mma]
+    at_op<54>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 3: K dS [d.mma]
+    at_op<55>(it);
+    me = renewed(me);
+    mma<R_d, Rect<0, 32, 0, 128>, false, false, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 0, 64>, false>{S_k::base(it, 0)}, SharedB<S_ds, Rect<0, 64, 0, 128>, false>{S_ds::base(it, 0)}, Unscaled{});
+    // 3: K dS [d.mma2]
+    at_op<56>(it);
+    me = renewed(me);
+    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_k, Rect<0, 32, 64, 128>, false>{S_k::base(it, 0)}, SharedB<S_ds, Rect<64, 128, 0, 128>, false>{S_ds::base(it, 1)}, Unscaled{});
+    // 3: D1 = er (K dS) [d.map]
+    at_op<57>(it);
+    me = renewed(me);
+    for_elements<R_d::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_d::set(r_d, b, n, e, (exp_of((S_gam::at(S_gam::base(it, 0), 31) - S_gam::at(S_gam::base(it, 0), i))) * R_d::get(r_d, b, n, e)));
+    });
+    // 8: E.D1 [ed.sum]
+    at_op<58>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_cols<R_u::S, Rect<0, 32, 0, 128>, S_ed, false>(me, S_ed::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return (R_u::get(r_u, b, n, e) * R_d::get(r_d, b, n, e));
     });
     warp_sync();
-    // order [qdq_ready.arrive.state]
-    at_op<107>(it);
-    arrive(me, kBarrier_qdq_ready);
-    // 8: dV.E [edv.sum]
-    at_op<108>(it);
+    // order [pg_ready.wait]
+    at_op<59>(it);
+    me = renewed(me);
+    wait_for<kBarrier_pg_ready, 1>(it - 0);
+    // 3: D = D1 + Pg^T dO [d.mma3]
+    at_op<60>(it);
+    me = renewed(me);
+    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_pg, Rect<0, 32, 0, 32>, true>{S_pg::base(it, 0)}, SharedB<S_do, Rect<0, 32, 0, 128>, false>{S_do::base(it, 0)}, Unscaled{});
+    // 3: beta D [d.map2]
+    at_op<61>(it);
+    me = renewed(me);
+    for_elements<R_d::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_d::set(r_d, b, n, e, (S_be::at(S_be::base(it, 0), i) * R_d::get(r_d, b, n, e)));
+    });
+    // order [state_meet.before.bd.store]
+    at_op<62>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 3: bf16(beta D) [bd.store]
+    at_op<63>(it);
+    me = renewed(me);
     warp_sync();
-    sum_cols<R_u::S, Rect<0, 32, 0, 128>, S_edv, false>(me, S_edv::stage(it), [&](int b, int n, int e, int i, int j) {
+    store<R_d, Rect<0, 32, 0, 128>, S_bd>(me, r_d, S_bd::base(it, 0), 0, 0);
+    warp_sync();
+    // order [state_meet.before.d.mma4]
+    at_op<64>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 4: dV = beta D + (A'-I)^T (beta D) [d.mma4]
+    at_op<65>(it);
+    me = renewed(me);
+    mma<R_d, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_d, SharedA<S_a, Rect<0, 32, 0, 32>, true>{S_a::base(it, 0)}, SharedB<S_bd, Rect<0, 32, 0, 128>, false>{S_bd::base(it, 0)}, Unscaled{});
+    // order [state_meet.before.dvb.store]
+    at_op<66>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 4: bf16(dV) [dvb.store]
+    at_op<67>(it);
+    me = renewed(me);
+    warp_sync();
+    store<R_d, Rect<0, 32, 0, 128>, S_dvb>(me, r_d, S_dvb::base(it, 0), 0, 0);
+    warp_sync();
+    // order [dvb_ready.arrive.state]
+    at_op<68>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_dvb_ready);
+    // order [state_meet.before.dv.out]
+    at_op<69>(it);
+    me = renewed(me);
+    role_sync<1, 256>();
+    // 4: dv [dv.out]
+    at_op<70>(it);
+    me = renewed(me);
+    copy_out<S_dvb, Rect<0, 32, 0, 128>, 8, true, false>(me, S_dvb::base(it, 0), tile_of<bf16, 0>(args.t_dv, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    // 8: dV.E [edv.sum]
+    at_op<83>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_cols<R_u::S, Rect<0, 32, 0, 128>, S_edv, false>(me, S_edv::base(it, 0), [&](int b, int n, int e, At i, At j) {
       return (R_u::get(r_u, b, n, e) * R_d::get(r_d, b, n, e));
     });
     warp_sync();
     // order [edv_ready.arrive.state]
-    at_op<109>(it);
+    at_op<84>(it);
+    me = renewed(me);
     arrive(me, kBarrier_edv_ready);
     // 11: er beta E [u.map2]
-    at_op<110>(it);
-    for_elements<R_u::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_u::set(r_u, b, n, e, ((exp_of((S_gam::at(S_gam::stage(it), 31) - S_gam::at(S_gam::stage(it), i))) * S_be::at(S_be::stage(it), i)) * R_u::get(r_u, b, n, e)));
+    at_op<85>(it);
+    me = renewed(me);
+    for_elements<R_u::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_u::set(r_u, b, n, e, ((exp_of((S_gam::at(S_gam::base(it, 0), 31) - S_gam::at(S_gam::base(it, 0), i))) * S_be::at(S_be::base(it, 0), i)) * R_u::get(r_u, b, n, e)));
     });
     // order [eb_free.wait]
-    at_op<111>(it);
+    at_op<86>(it);
+    me = renewed(me);
     wait_for<kBarrier_eb_free, 1>(it - 0);
     // 11: bf16(er beta E) [eb.store]
-    at_op<112>(it);
+    at_op<87>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_u, Rect<0, 32, 0, 128>, S_eb>(me, r_u, S_eb::stage(it), 0, 0);
+    store<R_u, Rect<0, 32, 0, 128>, S_eb>(me, r_u, S_eb::base(it, 0), 0, 0);
     warp_sync();
     // order [eb_ready.arrive.state]
-    at_op<113>(it);
+    at_op<88>(it);
+    me = renewed(me);
     arrive(me, kBarrier_eb_ready);
-    // order [ds1_free.wait]
-    at_op<135>(it);
-    wait_for<kBarrier_ds1_free, 1>(it - 0);
-    // 11: dSb again [ds.store5]
-    at_op<136>(it);
-    warp_sync();
-    store<R_dS, Rect<32, 64, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 32, 0);
-    warp_sync();
-    // order [ds1_ready.arrive.state]
-    at_op<137>(it);
-    arrive(me, kBarrier_ds1_ready);
-    // order [ds0_free.wait]
-    at_op<140>(it);
-    wait_for<kBarrier_ds0_free, 1>(it - 0);
-    // 11: dSb again [ds.store6]
-    at_op<141>(it);
-    warp_sync();
-    store<R_dS, Rect<0, 32, 0, 128>, S_ds>(me, r_dS, S_ds::stage(it), 0, 0);
-    warp_sync();
-    // order [ds0_ready.arrive.state]
-    at_op<142>(it);
-    arrive(me, kBarrier_ds0_ready);
     // 13: eL dS [dS.map]
-    at_op<161>(it);
-    for_elements<R_dS::S, Rect<0, 128, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_dS::set(r_dS, b, n, e, (exp_of(S_gam::at(S_gam::stage(it), 31)) * R_dS::get(r_dS, b, n, e)));
+    at_op<126>(it);
+    me = renewed(me);
+    for_elements<R_dS::S, Rect<0, 128, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_dS::set(r_dS, b, n, e, (exp_of(S_gam::at(S_gam::base(it, 0), 31)) * R_dS::get(r_dS, b, n, e)));
     });
     // 13: dS += (s eg Q)^T dO [dS.mma]
-    at_op<162>(it);
-    mma<R_dS, Rect<0, 128, 0, 128>, false, true, 0, 1, 1>(me, r_dS, SharedA<S_q, Rect<0, 32, 0, 128>, true>{S_q::stage(it)}, SharedB<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, scaled_by([&](int l) { return (args.scale * exp_of(S_gam::at(S_gam::stage(it), l))); }));
+    at_op<127>(it);
+    me = renewed(me);
+    mma<R_dS, Rect<0, 128, 0, 128>, false, true, 0, 1, 1>(me, r_dS, SharedA<S_q, Rect<0, 32, 0, 128>, true>{S_q::base(it, 0)}, SharedB<S_do, Rect<0, 32, 0, 128>, false>{S_do::base(it, 0)}, scaled_by([&](At l) { return (args.scale * exp_of(S_gam::at(S_gam::base(it, 0), l))); }));
     // 13: dS += (-eg K)^T dV [dS.mma2]
-    at_op<163>(it);
-    mma<R_dS, Rect<0, 128, 0, 128>, false, true, 0, 1, 1>(me, r_dS, SharedA<S_k, Rect<0, 32, 0, 128>, true>{S_k::stage(it)}, SharedB<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, scaled_by([&](int l) { return -exp_of(S_gam::at(S_gam::stage(it), l)); }));
-    // order [pg_free.arrive.state]
-    at_op<164>(it);
-    arrive(me, kBarrier_pg_free);
+    at_op<128>(it);
+    me = renewed(me);
+    mma<R_dS, Rect<0, 128, 0, 128>, false, true, 0, 1, 1>(me, r_dS, SharedA<S_k, Rect<0, 32, 0, 128>, true>{S_k::base(it, 0)}, SharedB<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::base(it, 0)}, scaled_by([&](At l) { return -exp_of(S_gam::at(S_gam::base(it, 0), l)); }));
+    // order [k_free.arrive.state]
+    at_op<129>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_k_free);
   }
   // dS before the first chunk is dh0 [dh0.out]
-  at_op<165>(-1);
+  at_op<130>(-1);
+  me = renewed(me);
   if (args.t_dh0.data) copy_out<R_dS, Rect<0, 128, 0, 128>, false, false, false>(me, r_dS, tile_of<float, 128>(args.t_dh0, block.sequence, block.head, 0, 128), 0, 0);
 }
 
 // ---------------------------------------------------------------------------------------------------- role keys
-// Warps 12 to 15, 96 registers a thread.
-// Waits for: do_arrived, dvb_ready, h2_arrived, h3_arrived, eb_ready, ds1_ready, ds0_ready, dp_ready, dkk_ready. Signals: h2_free, h3_free, v_free, eb_free, qdq_ready, ds1_free, ds0_free, ds0_free_2, h0_free.
+// Warps 8 to 11, 104 registers a thread.
+// Waits for: do_arrived, h1_arrived, dvb_ready, h0_arrived, eb_ready, dp_ready, dkk_ready. Signals: h1_free, h0_free, eb_free, dvu_ready, h0_free_2.
 GDR_FN void role_keys(const Args& args, const Block& block, Me me) {
+  set_registers<104, true>();
   R_dQ r_dQ;
   R_dK r_dK;
 
+  const Me first = me;
   GDR_ROLLED
   for (int it = 0; it < block.num_chunks; ++it) {
     const int chunk = block.num_chunks - 1 - it;
     const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
     const int rows = rows_left < kChunk ? rows_left : kChunk;
     (void)rows;
-    // order [do_arrived.wait2]
-    at_op<58>(it);
+    me = renewed(first, it & (args.num_sequences >> 31));
+    // order [do_arrived.wait]
+    at_op<29>(it);
+    me = renewed(me);
     wait_for<kBarrier_do_arrived, 1>(it - 0);
     // 6: dO S0^T [dQ.mma]
-    at_op<59>(it);
-    mma<R_dQ, Rect<0, 32, 0, 32>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, SharedB<S_h, Rect<0, 32, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // order [dvb_ready.wait]
-    at_op<60>(it);
-    wait_for<kBarrier_dvb_ready, 1>(it - 0);
-    // 6: dV S0^T [dK.mma]
-    at_op<61>(it);
-    mma<R_dK, Rect<0, 32, 0, 32>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, SharedB<S_h, Rect<0, 32, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // order [h2_free.arrive.keys]
-    at_op<62>(it);
-    arrive(me, kBarrier_h2_free);
+    at_op<30>(it);
+    me = renewed(me);
+    mma<R_dQ, Rect<0, 32, 0, 64>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::base(it, 0)}, SharedB<S_h, Rect<0, 64, 0, 128>, true>{S_h::base(it, 0)}, Unscaled{});
+    // order [h1_free.arrive.keys]
+    at_op<31>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_h1_free);
+    // order [h1_arrived.wait2]
+    at_op<38>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h1_arrived, 1>(it - 0);
     // 6: dO S0^T [dQ.mma2]
-    at_op<66>(it);
-    mma<R_dQ, Rect<0, 32, 32, 64>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, SharedB<S_h, Rect<32, 64, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // 6: dV S0^T [dK.mma2]
-    at_op<67>(it);
-    mma<R_dK, Rect<0, 32, 32, 64>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, SharedB<S_h, Rect<32, 64, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // order [h3_free.arrive.keys]
-    at_op<68>(it);
-    arrive(me, kBarrier_h3_free);
-    // order [h2_arrived.wait2]
-    at_op<76>(it);
-    wait_for<kBarrier_h2_arrived, 1>(it - 0);
-    // 6: dO S0^T [dQ.mma3]
-    at_op<77>(it);
-    mma<R_dQ, Rect<0, 32, 64, 96>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, SharedB<S_h, Rect<64, 96, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // 6: dV S0^T [dK.mma3]
-    at_op<78>(it);
-    mma<R_dK, Rect<0, 32, 64, 96>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, SharedB<S_h, Rect<64, 96, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // order [v_free.arrive.keys]
-    at_op<79>(it);
-    arrive(me, kBarrier_v_free);
-    // order [h3_arrived.wait2]
-    at_op<86>(it);
-    wait_for<kBarrier_h3_arrived, 1>(it - 0);
-    // 6: dO S0^T [dQ.mma4]
-    at_op<87>(it);
-    mma<R_dQ, Rect<0, 32, 96, 128>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, SharedB<S_h, Rect<96, 128, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // 6: dV S0^T [dK.mma4]
-    at_op<88>(it);
-    mma<R_dK, Rect<0, 32, 96, 128>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, SharedB<S_h, Rect<96, 128, 0, 128>, true>{S_h::stage(it)}, Unscaled{});
-    // order [eb_free.arrive.keys]
-    at_op<89>(it);
-    arrive(me, kBarrier_eb_free);
+    at_op<39>(it);
+    me = renewed(me);
+    mma<R_dQ, Rect<0, 32, 64, 128>, false, false, 0, 1, 1>(me, r_dQ, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::base(it, 0)}, SharedB<S_h, Rect<64, 128, 0, 128>, true>{S_h::base(it, 1)}, Unscaled{});
     // 6: dQ1 = s eg (dO S0^T) [dQ.map]
-    at_op<90>(it);
-    for_elements<R_dQ::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_dQ::set(r_dQ, b, n, e, ((args.scale * exp_of(S_gam::at(S_gam::stage(it), i))) * R_dQ::get(r_dQ, b, n, e)));
+    at_op<40>(it);
+    me = renewed(me);
+    for_elements<R_dQ::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_dQ::set(r_dQ, b, n, e, ((args.scale * exp_of(S_gam::at(S_gam::base(it, 0), i))) * R_dQ::get(r_dQ, b, n, e)));
     });
     // 6: q.dQ1 [qdq.sum]
-    at_op<91>(it);
+    at_op<41>(it);
+    me = renewed(me);
     warp_sync();
-    sum_cols<R_dQ::S, Rect<0, 32, 0, 128>, S_qdq, false>(me, S_qdq::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (S_q::load(S_q::stage(it), i, j) * R_dQ::get(r_dQ, b, n, e));
+    sum_cols<R_dQ::S, Rect<0, 32, 0, 128>, S_qdq, false>(me, S_qdq::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return (S_q::load_of_pair(S_q::base(it, 0), i, j) * R_dQ::get(r_dQ, b, n, e));
     });
     warp_sync();
-    // order [qdq_ready.arrive.keys]
-    at_op<92>(it);
-    arrive(me, kBarrier_qdq_ready);
-    // 6: dK2 = -eg (dV S0^T) [dK.map]
-    at_op<93>(it);
-    for_elements<R_dK::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
-      R_dK::set(r_dK, b, n, e, (-exp_of(S_gam::at(S_gam::stage(it), i)) * R_dK::get(r_dK, b, n, e)));
-    });
-    // order [eb_ready.wait]
-    at_op<130>(it);
-    wait_for<kBarrier_eb_ready, 1>(it - 0);
-    // 11: dK1 = (er beta E) dS^T [dK.mma5]
-    at_op<131>(it);
-    mma<R_dK, Rect<0, 32, 96, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::stage(it)}, SharedB<S_ds, Rect<96, 128, 0, 128>, true>{S_ds::stage(it)}, Unscaled{});
-    // order [ds1_free.arrive.keys]
-    at_op<132>(it);
-    arrive(me, kBarrier_ds1_free);
-    // 11: dK1 = (er beta E) dS^T [dK.mma6]
-    at_op<133>(it);
-    mma<R_dK, Rect<0, 32, 64, 96>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::stage(it)}, SharedB<S_ds, Rect<64, 96, 0, 128>, true>{S_ds::stage(it)}, Unscaled{});
-    // order [ds0_free.arrive.keys]
-    at_op<134>(it);
-    arrive(me, kBarrier_ds0_free);
-    // order [ds1_ready.wait]
-    at_op<138>(it);
-    wait_for<kBarrier_ds1_ready, 1>(it - 0);
-    // 11: dK1 = (er beta E) dS^T [dK.mma7]
-    at_op<139>(it);
-    mma<R_dK, Rect<0, 32, 32, 64>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::stage(it)}, SharedB<S_ds, Rect<32, 64, 0, 128>, true>{S_ds::stage(it)}, Unscaled{});
-    // order [ds0_ready.wait]
-    at_op<143>(it);
-    wait_for<kBarrier_ds0_ready, 1>(it - 0);
-    // 11: dK1 = (er beta E) dS^T [dK.mma8]
-    at_op<144>(it);
-    mma<R_dK, Rect<0, 32, 0, 32>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::stage(it)}, SharedB<S_ds, Rect<0, 32, 0, 128>, true>{S_ds::stage(it)}, Unscaled{});
-    // order [ds0_free_2.arrive.keys]
-    at_op<145>(it);
-    arrive(me, kBarrier_ds0_free_2);
-    // order [dp_ready.wait]
-    at_op<146>(it);
-    wait_for<kBarrier_dp_ready, 1>(it - 0);
-    // 12: dQ += dP K [dQ.mma5]
-    at_op<147>(it);
-    mma<R_dQ, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dQ, SharedA<S_dp, Rect<0, 32, 0, 32>, false>{S_dp::stage(it)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::stage(it)}, Unscaled{});
-    // 12: dK += dP^T Q [dK.mma9]
-    at_op<148>(it);
-    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dp, Rect<0, 32, 0, 32>, true>{S_dp::stage(it)}, SharedB<S_q, Rect<0, 32, 0, 128>, false>{S_q::stage(it)}, Unscaled{});
-    // order [dkk_ready.wait]
-    at_op<149>(it);
-    wait_for<kBarrier_dkk_ready, 1>(it - 0);
-    // 12: dK += dKK K [dK.mma10]
-    at_op<150>(it);
-    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dkk, Rect<0, 32, 0, 32>, false>{S_dkk::stage(it)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::stage(it)}, Unscaled{});
-    // 12: dK += dKK^T K [dK.mma11]
-    at_op<151>(it);
-    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dkk, Rect<0, 32, 0, 32>, true>{S_dkk::stage(it)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::stage(it)}, Unscaled{});
+    // order [dvb_ready.wait]
+    at_op<71>(it);
+    me = renewed(me);
+    wait_for<kBarrier_dvb_ready, 1>(it - 0);
+    // 6: dV S0^T [dK.mma]
+    at_op<72>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 64, 128>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::base(it, 0)}, SharedB<S_h, Rect<64, 128, 0, 128>, true>{S_h::base(it, 1)}, Unscaled{});
     // order [h0_free.arrive.keys]
-    at_op<152>(it);
+    at_op<73>(it);
+    me = renewed(me);
     arrive(me, kBarrier_h0_free);
+    // order [h0_arrived.wait]
+    at_op<77>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h0_arrived, 1>(it - 0);
+    // 6: dV S0^T [dK.mma2]
+    at_op<78>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 0, 64>, false, false, 0, 1, 1>(me, r_dK, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::base(it, 0)}, SharedB<S_h, Rect<0, 64, 0, 128>, true>{S_h::base(it, 0)}, Unscaled{});
+    // order [eb_free.arrive.keys]
+    at_op<79>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_eb_free);
+    // 6: dK2 = -eg (dV S0^T) [dK.map]
+    at_op<80>(it);
+    me = renewed(me);
+    for_elements<R_dK::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
+      R_dK::set(r_dK, b, n, e, (-exp_of(S_gam::at(S_gam::base(it, 0), i)) * R_dK::get(r_dK, b, n, e)));
+    });
+    // 7: -eg dV.U = k.dK2 [dvu.sum]
+    at_op<81>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_cols<R_dK::S, Rect<0, 32, 0, 128>, S_dvu, false>(me, S_dvu::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return (S_k::load_of_pair(S_k::base(it, 0), i, j) * R_dK::get(r_dK, b, n, e));
+    });
+    warp_sync();
+    // order [dvu_ready.arrive.keys]
+    at_op<82>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_dvu_ready);
+    // order [eb_ready.wait]
+    at_op<105>(it);
+    me = renewed(me);
+    wait_for<kBarrier_eb_ready, 1>(it - 0);
+    // 11: dK1 = (er beta E) dS^T [dK.mma3]
+    at_op<106>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 64, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::base(it, 0)}, SharedB<S_ds, Rect<64, 128, 0, 128>, true>{S_ds::base(it, 1)}, Unscaled{});
+    // 11: dK1 = (er beta E) dS^T [dK.mma4]
+    at_op<107>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 0, 64>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_eb, Rect<0, 32, 0, 128>, false>{S_eb::base(it, 0)}, SharedB<S_ds, Rect<0, 64, 0, 128>, true>{S_ds::base(it, 0)}, Unscaled{});
+    // order [dp_ready.wait]
+    at_op<108>(it);
+    me = renewed(me);
+    wait_for<kBarrier_dp_ready, 1>(it - 0);
+    // 12: dQ += dP K [dQ.mma3]
+    at_op<109>(it);
+    me = renewed(me);
+    mma<R_dQ, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dQ, SharedA<S_dp, Rect<0, 32, 0, 32>, false>{S_dp::base(it, 0)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::base(it, 0)}, Unscaled{});
+    // 12: dK += dP^T Q [dK.mma5]
+    at_op<110>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dp, Rect<0, 32, 0, 32>, true>{S_dp::base(it, 0)}, SharedB<S_q, Rect<0, 32, 0, 128>, false>{S_q::base(it, 0)}, Unscaled{});
+    // order [dkk_ready.wait]
+    at_op<111>(it);
+    me = renewed(me);
+    wait_for<kBarrier_dkk_ready, 1>(it - 0);
+    // 12: dK += dKK K [dK.mma6]
+    at_op<112>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dkk, Rect<0, 32, 0, 32>, false>{S_dkk::base(it, 0)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::base(it, 0)}, Unscaled{});
+    // 12: dK += dKK^T K [dK.mma7]
+    at_op<113>(it);
+    me = renewed(me);
+    mma<R_dK, Rect<0, 32, 0, 128>, false, true, 0, 1, 1>(me, r_dK, SharedA<S_dkk, Rect<0, 32, 0, 32>, true>{S_dkk::base(it, 0)}, SharedB<S_k, Rect<0, 32, 0, 128>, false>{S_k::base(it, 0)}, Unscaled{});
+    // order [h0_free_2.arrive.keys]
+    at_op<114>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_h0_free_2);
     // 12: dq [dq_head.out]
-    at_op<153>(it);
+    at_op<115>(it);
+    me = renewed(me);
     copy_out<R_dQ, Rect<0, 32, 0, 128>, true, false, false>(me, r_dQ, tile_of<float, 0>(args.t_dq_head, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dk [dk_head.out]
-    at_op<154>(it);
+    at_op<116>(it);
+    me = renewed(me);
     copy_out<R_dK, Rect<0, 32, 0, 128>, true, false, false>(me, r_dK, tile_of<float, 0>(args.t_dk_head, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
   }
 }
 
 // ---------------------------------------------------------------------------------------------------- role pairs
-// Warps 16 to 19, 56 registers a thread.
-// Waits for: q_arrived, gam_arrived, pg_free, e_ready, qdq_ready, edv_ready. Signals: pg_ready, dp_ready, dkk_ready.
+// Warps 12 to 15, 64 registers a thread.
+// Waits for: q_arrived, gam_arrived, e_ready, eb_free, dvu_ready, edv_ready. Signals: pg_ready, dp_ready, dkk_ready, gam_free, be_free.
 GDR_FN void role_pairs(const Args& args, const Block& block, Me me) {
-  set_registers<56, false>();
+  set_registers<64, false>();
   R_P r_P;
   R_M r_M;
   R_F r_F;
   R_Y r_Y;
 
+  const Me first = me;
   GDR_ROLLED
   for (int it = 0; it < block.num_chunks; ++it) {
     const int chunk = block.num_chunks - 1 - it;
     const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
     const int rows = rows_left < kChunk ? rows_left : kChunk;
     (void)rows;
+    me = renewed(first, it & (args.num_sequences >> 31));
     // order [q_arrived.wait]
-    at_op<15>(it);
+    at_op<16>(it);
+    me = renewed(me);
     wait_for<kBarrier_q_arrived, 1>(it - 0);
     // 1: P = Q K^T [P.mma]
-    at_op<16>(it);
-    mma<R_P, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_P, SharedA<S_q, Rect<0, 32, 0, 128>, false>{S_q::stage(it)}, SharedB<S_k, Rect<0, 32, 0, 128>, true>{S_k::stage(it)}, Unscaled{});
-    // order [gam_arrived.wait]
     at_op<17>(it);
+    me = renewed(me);
+    mma<R_P, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_P, SharedA<S_q, Rect<0, 32, 0, 128>, false>{S_q::base(it, 0)}, SharedB<S_k, Rect<0, 32, 0, 128>, true>{S_k::base(it, 0)}, Unscaled{});
+    // order [gam_arrived.wait]
+    at_op<18>(it);
+    me = renewed(me);
     wait_for<kBarrier_gam_arrived, 1>(it - 0);
     // 1: Pg = s P o G [P.map]
-    at_op<18>(it);
-    for_elements<R_P::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, int i, int j) {
-      R_P::set(r_P, b, n, e, (i >= j ? ((args.scale * exp_of((S_gam::at(S_gam::stage(it), i) - S_gam::at(S_gam::stage(it), j)))) * R_P::get(r_P, b, n, e)) : 0.0f));
-    });
-    // order [pg_free.wait]
     at_op<19>(it);
-    wait_for<kBarrier_pg_free, 1>(it - 1);
+    me = renewed(me);
+    for_elements<R_P::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_P::set(r_P, b, n, e, choose(i >= j, ((args.scale * exp_of((S_gam::at(S_gam::base(it, 0), i) - S_gam::at(S_gam::base(it, 0), j)))) * R_P::get(r_P, b, n, e)), 0.0f));
+    });
     // 1: Pg [pg.store]
     at_op<20>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_P, Rect<0, 32, 0, 32>, S_pg>(me, r_P, S_pg::stage(it), 0, 0);
+    store<R_P, Rect<0, 32, 0, 32>, S_pg>(me, r_P, S_pg::base(it, 0), 0, 0);
     warp_sync();
     // order [pg_ready.arrive.pairs]
     at_op<21>(it);
+    me = renewed(me);
     arrive(me, kBarrier_pg_ready);
     // 2: KK = K K^T [M.mma]
     at_op<22>(it);
-    mma<R_M, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_M, SharedA<S_k, Rect<0, 32, 0, 128>, false>{S_k::stage(it)}, SharedB<S_k, Rect<0, 32, 0, 128>, true>{S_k::stage(it)}, Unscaled{});
+    me = renewed(me);
+    mma<R_M, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_M, SharedA<S_k, Rect<0, 32, 0, 128>, false>{S_k::base(it, 0)}, SharedB<S_k, Rect<0, 32, 0, 128>, true>{S_k::base(it, 0)}, Unscaled{});
     // 2: M = strictLower(KK o G) [M.map]
     at_op<23>(it);
-    for_elements<R_M::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, int i, int j) {
-      R_M::set(r_M, b, n, e, (i > j ? (exp_of((S_gam::at(S_gam::stage(it), i) - S_gam::at(S_gam::stage(it), j))) * R_M::get(r_M, b, n, e)) : 0.0f));
+    me = renewed(me);
+    for_elements<R_M::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_M::set(r_M, b, n, e, choose(i > j, (exp_of((S_gam::at(S_gam::base(it, 0), i) - S_gam::at(S_gam::base(it, 0), j))) * R_M::get(r_M, b, n, e)), 0.0f));
     });
     // order [e_ready.wait]
-    at_op<114>(it);
+    at_op<89>(it);
+    me = renewed(me);
     wait_for<kBarrier_e_ready, 1>(it - 0);
     // 9: dO E^T [F.mma]
-    at_op<115>(it);
-    mma<R_F, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_F, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::stage(it)}, SharedB<S_e, Rect<0, 32, 0, 128>, true>{S_e::stage(it)}, Unscaled{});
-    // 9: rows of strictLower(dPg o Pg) [xrow.sum]
-    at_op<116>(it);
-    warp_sync();
-    sum_cols<R_F::S, Rect<0, 32, 0, 32>, S_xrow, false>(me, S_xrow::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i > j ? ((S_be::at(S_be::stage(it), j) * R_F::get(r_F, b, n, e)) * R_P::get(r_P, b, n, e)) : 0.0f);
+    at_op<90>(it);
+    me = renewed(me);
+    mma<R_F, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_F, SharedA<S_do, Rect<0, 32, 0, 128>, false>{S_do::base(it, 0)}, SharedB<S_e, Rect<0, 32, 0, 128>, true>{S_e::base(it, 0)}, Unscaled{});
+    // 9: X = dPg o Pg, without beta [P.map2]
+    at_op<91>(it);
+    me = renewed(me);
+    for_elements<R_P::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_P::set(r_P, b, n, e, (R_F::get(r_F, b, n, e) * R_P::get(r_P, b, n, e)));
     });
-    warp_sync();
-    // 9: columns of strictLower(dPg o Pg) [xcol.sum]
-    at_op<117>(it);
-    warp_sync();
-    sum_rows<R_F::S, Rect<0, 32, 0, 32>, S_xcol, false>(me, S_xcol::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i > j ? ((S_be::at(S_be::stage(it), j) * R_F::get(r_F, b, n, e)) * R_P::get(r_P, b, n, e)) : 0.0f);
-    });
-    warp_sync();
-    // dbeta where beta is 0: E.(Pg^T dO) [ecol.sum]
-    at_op<118>(it);
-    warp_sync();
-    sum_rows<R_F::S, Rect<0, 32, 0, 32>, S_ecol, false>(me, S_ecol::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i >= j ? (R_F::get(r_F, b, n, e) * R_P::get(r_P, b, n, e)) : 0.0f);
-    });
-    warp_sync();
     // 9: dP = s G o dPg [F.map]
-    at_op<119>(it);
-    for_elements<R_F::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, int i, int j) {
-      R_F::set(r_F, b, n, e, (i >= j ? (((args.scale * exp_of((S_gam::at(S_gam::stage(it), i) - S_gam::at(S_gam::stage(it), j)))) * S_be::at(S_be::stage(it), j)) * R_F::get(r_F, b, n, e)) : 0.0f));
+    at_op<92>(it);
+    me = renewed(me);
+    for_elements<R_F::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_F::set(r_F, b, n, e, choose(i >= j, (((args.scale * exp_of((S_gam::at(S_gam::base(it, 0), i) - S_gam::at(S_gam::base(it, 0), j)))) * S_be::at(S_be::base(it, 0), j)) * R_F::get(r_F, b, n, e)), 0.0f));
     });
+    // order [eb_free.wait2]
+    at_op<93>(it);
+    me = renewed(me);
+    wait_for<kBarrier_eb_free, 1>(it - 0);
     // 9: bf16(dP) [dp.store]
-    at_op<120>(it);
+    at_op<94>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_F, Rect<0, 32, 0, 32>, S_dp>(me, r_F, S_dp::stage(it), 0, 0);
+    store<R_F, Rect<0, 32, 0, 32>, S_dp>(me, r_F, S_dp::base(it, 0), 0, 0);
     warp_sync();
     // order [dp_ready.arrive.pairs]
-    at_op<121>(it);
+    at_op<95>(it);
+    me = renewed(me);
     arrive(me, kBarrier_dp_ready);
     // 10: Y = dV E^T [Y.mma]
-    at_op<122>(it);
-    mma<R_Y, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_Y, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::stage(it)}, SharedB<S_e, Rect<0, 32, 0, 128>, true>{S_e::stage(it)}, Unscaled{});
-    // 10: rows of (M o Y) diag(beta) [yrow.sum]
-    at_op<123>(it);
-    warp_sync();
-    sum_cols<R_Y::S, Rect<0, 32, 0, 32>, S_yrow, false>(me, S_yrow::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i > j ? ((S_be::at(S_be::stage(it), j) * R_M::get(r_M, b, n, e)) * R_Y::get(r_Y, b, n, e)) : 0.0f);
+    at_op<96>(it);
+    me = renewed(me);
+    mma<R_Y, Rect<0, 32, 0, 32>, true, false, 0, 1, 1>(me, r_Y, SharedA<S_dvb, Rect<0, 32, 0, 128>, false>{S_dvb::base(it, 0)}, SharedB<S_e, Rect<0, 32, 0, 128>, true>{S_e::base(it, 0)}, Unscaled{});
+    // 10: X -= M o Y, without beta [P.map3]
+    at_op<97>(it);
+    me = renewed(me);
+    for_elements<R_P::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_P::set(r_P, b, n, e, (R_P::get(r_P, b, n, e) - (R_M::get(r_M, b, n, e) * R_Y::get(r_Y, b, n, e))));
     });
-    warp_sync();
-    // 10: columns of (M o Y) diag(beta) [ycol.sum]
-    at_op<124>(it);
-    warp_sync();
-    sum_rows<R_Y::S, Rect<0, 32, 0, 32>, S_ycol, false>(me, S_ycol::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i > j ? ((S_be::at(S_be::stage(it), j) * R_M::get(r_M, b, n, e)) * R_Y::get(r_Y, b, n, e)) : 0.0f);
-    });
-    warp_sync();
-    // dbeta where beta is 0: columns of M o Y [mcol.sum]
-    at_op<125>(it);
-    warp_sync();
-    sum_rows<R_Y::S, Rect<0, 32, 0, 32>, S_mcol, false>(me, S_mcol::stage(it), [&](int b, int n, int e, int i, int j) {
-      return (i > j ? (R_M::get(r_M, b, n, e) * R_Y::get(r_Y, b, n, e)) : 0.0f);
-    });
-    warp_sync();
     // 10: dKK = -G o Y diag(beta) [Y.map]
-    at_op<126>(it);
-    for_elements<R_Y::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, int i, int j) {
-      R_Y::set(r_Y, b, n, e, (i > j ? ((-exp_of((S_gam::at(S_gam::stage(it), i) - S_gam::at(S_gam::stage(it), j))) * S_be::at(S_be::stage(it), j)) * R_Y::get(r_Y, b, n, e)) : 0.0f));
+    at_op<98>(it);
+    me = renewed(me);
+    for_elements<R_Y::S, Rect<0, 32, 0, 32>>(me, [&](int b, int n, int e, At i, At j) {
+      R_Y::set(r_Y, b, n, e, choose(i > j, ((-exp_of((S_gam::at(S_gam::base(it, 0), i) - S_gam::at(S_gam::base(it, 0), j))) * S_be::at(S_be::base(it, 0), j)) * R_Y::get(r_Y, b, n, e)), 0.0f));
     });
-    // order [pairs_meet.before.dkk.store]
-    at_op<127>(it);
-    role_sync<2, 128>();
     // 10: bf16(dKK) [dkk.store]
-    at_op<128>(it);
+    at_op<99>(it);
+    me = renewed(me);
     warp_sync();
-    store<R_Y, Rect<0, 32, 0, 32>, S_dkk>(me, r_Y, S_dkk::stage(it), 0, 0);
+    store<R_Y, Rect<0, 32, 0, 32>, S_dkk>(me, r_Y, S_dkk::base(it, 0), 0, 0);
     warp_sync();
     // order [dkk_ready.arrive.pairs]
-    at_op<129>(it);
+    at_op<100>(it);
+    me = renewed(me);
     arrive(me, kBarrier_dkk_ready);
-    // order [qdq_ready.wait]
-    at_op<155>(it);
-    wait_for<kBarrier_qdq_ready, 1>(it - 0);
+    // order [pairs_meet.before.xrow.sum]
+    at_op<101>(it);
+    me = renewed(me);
+    role_sync<2, 128>();
+    // 10: rows of X [xrow.sum]
+    at_op<102>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_cols<R_P::S, Rect<0, 32, 0, 32>, S_xrow, false>(me, S_xrow::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return choose(i > j, (S_be::at(S_be::base(it, 0), j) * R_P::get(r_P, b, n, e)), 0.0f);
+    });
+    warp_sync();
+    // 10: columns of X, without beta [xcol.sum]
+    at_op<103>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_rows<R_P::S, Rect<0, 32, 0, 32>, S_xcol, false>(me, S_xcol::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return choose(i > j, R_P::get(r_P, b, n, e), 0.0f);
+    });
+    warp_sync();
+    // dbeta where beta is 0: E.(Pg^T dO) - columns of M o Y [tcol.sum]
+    at_op<104>(it);
+    me = renewed(me);
+    warp_sync();
+    sum_rows<R_P::S, Rect<0, 32, 0, 32>, S_tcol, false>(me, S_tcol::base(it, 0), [&](int b, int n, int e, At i, At j) {
+      return R_P::get(r_P, b, n, e);
+    });
+    warp_sync();
+    // order [dvu_ready.wait]
+    at_op<117>(it);
+    me = renewed(me);
+    wait_for<kBarrier_dvu_ready, 1>(it - 0);
+    // order [pairs_meet.before.dgv.scan]
+    at_op<118>(it);
+    me = renewed(me);
+    role_sync<2, 128>();
     // dg = c + suffix(a + row(X) - col(X)) + before(b) [dgv.scan]
-    at_op<156>(it);
+    at_op<119>(it);
+    me = renewed(me);
     if (me.warp == 0) {
       warp_sync();
-      const Sums<32> sum0 = suffix_sums<32>(me, [&](int i) { return (((((S_qdq::at(S_qdq::stage(it), i) + S_dvu::at(S_dvu::stage(it), i)) + S_xrow::at(S_xrow::stage(it), i)) - S_xcol::at(S_xcol::stage(it), i)) - S_yrow::at(S_yrow::stage(it), i)) + S_ycol::at(S_ycol::stage(it), i)); });
-      const Sums<32> sum1 = before_sums<32>(me, [&](int i) { return (S_be::at(S_be::stage(it), i) * S_ed::at(S_ed::stage(it), i)); });
-      for_vector<0, 32, 1>(me, [&](int i) { S_dgv::store(S_dgv::stage(it), 0, i, (((exp_of(S_gam::at(S_gam::stage(it), 31)) * S_cs::at(S_cs::stage(it), 0)) + sum0.at(sum0, i)) + sum1.at(sum1, i))); });
+      const Sums<32> sum0 = suffix_sums<32>(me, [&](int i) { return (((S_qdq::at(S_qdq::base(it, 0), i) + S_dvu::at(S_dvu::base(it, 0), i)) + S_xrow::at(S_xrow::base(it, 0), i)) - (S_be::at(S_be::base(it, 0), i) * S_xcol::at(S_xcol::base(it, 0), i))); });
+      const Sums<32> sum1 = before_sums<32>(me, [&](int i) { return (S_be::at(S_be::base(it, 0), i) * S_ed::at(S_ed::base(it, 0), i)); });
+      for_vector<0, 32, 1>(me, [&](int i) { S_dgv::store(S_dgv::base(it, 0), 0, i, (((exp_of(S_gam::at(S_gam::base(it, 0), 31)) * S_cs::at(S_cs::base(it, 0), 0)) + sum0.at(sum0, i)) + sum1.at(sum1, i))); });
       warp_sync();
     }
+    // order [gam_free.arrive.pairs]
+    at_op<120>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_gam_free);
     // order [edv_ready.wait]
-    at_op<157>(it);
+    at_op<121>(it);
+    me = renewed(me);
     wait_for<kBarrier_edv_ready, 1>(it - 0);
     // dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y [dbv.map]
-    at_op<158>(it);
+    at_op<122>(it);
+    me = renewed(me);
     warp_sync();
-    for_vector<0, 32, 4>(me, [&](int i) { S_dbv::store(S_dbv::stage(it), 0, i, (S_be::at(S_be::stage(it), i) > 8.6736174e-19f ? (S_edv::at(S_edv::stage(it), i) / S_be::at(S_be::stage(it), i)) : ((S_ed::at(S_ed::stage(it), i) + S_ecol::at(S_ecol::stage(it), i)) - S_mcol::at(S_mcol::stage(it), i)))); });
+    for_vector<0, 32, 4>(me, [&](int i) { S_dbv::store(S_dbv::base(it, 0), 0, i, choose(S_be::at(S_be::base(it, 0), i) > 8.6736174e-19f, (S_edv::at(S_edv::base(it, 0), i) / S_be::at(S_be::base(it, 0), i)), (S_ed::at(S_ed::base(it, 0), i) + S_tcol::at(S_tcol::base(it, 0), i)))); });
     warp_sync();
+    // order [be_free.arrive.pairs]
+    at_op<123>(it);
+    me = renewed(me);
+    arrive(me, kBarrier_be_free);
     // dg [dg.out]
-    at_op<159>(it);
-    copy_out<S_dgv, Rect<0, 1, 0, 32>, 4, true, true>(me, S_dgv::stage(it), tile_of<float, 0>(args.t_dg, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    at_op<124>(it);
+    me = renewed(me);
+    copy_out<S_dgv, Rect<0, 1, 0, 32>, 4, true, true>(me, S_dgv::base(it, 0), tile_of<float, 0>(args.t_dg, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // dbeta [dbeta.out]
-    at_op<160>(it);
-    copy_out<S_dbv, Rect<0, 1, 0, 32>, 4, true, true>(me, S_dbv::stage(it), tile_of<float, 0>(args.t_dbeta, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    at_op<125>(it);
+    me = renewed(me);
+    copy_out<S_dbv, Rect<0, 1, 0, 32>, 4, true, true>(me, S_dbv::base(it, 0), tile_of<float, 0>(args.t_dbeta, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- role loader
+// Warps 16 to 19, 24 registers a thread.
+// Waits for: h0_free_2, k_free, gam_free, be_free, h1_free, h0_free. Signals: k_arrived, q_arrived, gam_arrived, do_arrived, h1_arrived, v_arrived, h0_arrived.
+GDR_FN void role_loader(const Args& args, const Block& block, Me me) {
+  set_registers<24, false>();
+
+  const Me first = me;
+  GDR_ROLLED
+  for (int it = 0; it < block.num_chunks; ++it) {
+    const int chunk = block.num_chunks - 1 - it;
+    const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
+    const int rows = rows_left < kChunk ? rows_left : kChunk;
+    (void)rows;
+    me = renewed(first, it & (args.num_sequences >> 31));
+    // order [h0_free_2.wait]
+    at_op<1>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h0_free_2, 1>(it - 1);
+    // S0 [h.in]
+    at_op<2>(it);
+    me = renewed(me);
+    copy_in<S_h, Rect<0, 64, 0, 128>, 4, false>(me, S_h::base(it, 0), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 0, 0);
+    // order [k_free.wait]
+    at_op<3>(it);
+    me = renewed(me);
+    wait_for<kBarrier_k_free, 1>(it - 1);
+    // k [k.in]
+    at_op<4>(it);
+    me = renewed(me);
+    copy_in<S_k, Rect<0, 32, 0, 128>, 4, true>(me, S_k::base(it, 0), tile_of<bf16, 0>(args.t_k, block.sequence, block.head / kGroup, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    // order [k_arrived.arrive.loader]
+    at_op<5>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_k_arrived); 
+    // q [q.in]
+    at_op<6>(it);
+    me = renewed(me);
+    copy_in<S_q, Rect<0, 32, 0, 128>, 4, true>(me, S_q::base(it, 0), tile_of<bf16, 0>(args.t_q, block.sequence, block.head / kGroup, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    // order [q_arrived.arrive.loader]
+    at_op<7>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_q_arrived); 
+    // order [gam_free.wait]
+    at_op<8>(it);
+    me = renewed(me);
+    wait_for<kBarrier_gam_free, 1>(it - 1);
+    // F1: gamma [gam.in]
+    at_op<9>(it);
+    me = renewed(me);
+    copy_in<S_gam, Rect<0, 1, 0, 32>, 4, false>(me, S_gam::base(it, 0), tile_of<float, 32>(args.t_gamma_chunk, block.first_chunk + chunk, block.head, 0, 1), 0, 0);
+    // order [gam_arrived.arrive.loader]
+    at_op<10>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_gam_arrived); 
+    // order [be_free.wait]
+    at_op<11>(it);
+    me = renewed(me);
+    wait_for<kBarrier_be_free, 1>(it - 1);
+    // beta [be.in]
+    at_op<12>(it);
+    me = renewed(me);
+    copy_in<S_be, Rect<0, 1, 0, 32>, 4, false>(me, S_be::base(it, 0), tile_of<float, 32>(args.t_beta_chunk, block.first_chunk + chunk, block.head, 0, 1), 0, 0);
+    // do [do.in]
+    at_op<13>(it);
+    me = renewed(me);
+    copy_in<S_do, Rect<0, 32, 0, 128>, 4, true>(me, S_do::base(it, 0), tile_of<bf16, 0>(args.t_do, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    // order [do_arrived.arrive.loader]
+    at_op<14>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_do_arrived); 
+    // F3: A' - I [a.in]
+    at_op<15>(it);
+    me = renewed(me);
+    copy_in_lower<S_a, 4>(me, S_a::base(it, 0), tile_of<bf16, 32>(args.t_a_chunk, block.first_chunk + chunk, block.head, 0, 32));
+    // order [h1_free.wait]
+    at_op<32>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h1_free, 1>(it - 0);
+    // S0 [h.in2]
+    at_op<33>(it);
+    me = renewed(me);
+    copy_in<S_h, Rect<64, 128, 0, 128>, 4, false>(me, S_h::base(it, 1), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 64, 0);
+    // order [h1_arrived.arrive.loader]
+    at_op<34>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_h1_arrived); 
+    // 7: v [v.in]
+    at_op<42>(it);
+    me = renewed(me);
+    copy_in<S_v, Rect<0, 32, 0, 128>, 4, true>(me, S_v::base(it, 0), tile_of<bf16, 0>(args.t_v, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
+    // order [v_arrived.arrive.loader]
+    at_op<43>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_v_arrived); 
+    // order [h0_free.wait]
+    at_op<74>(it);
+    me = renewed(me);
+    wait_for<kBarrier_h0_free, 1>(it - 0);
+    // S0 [h.in3]
+    at_op<75>(it);
+    me = renewed(me);
+    copy_in<S_h, Rect<0, 64, 0, 128>, 4, false>(me, S_h::base(it, 0), tile_of<bf16, 128>(args.t_h_chunk, block.first_chunk + chunk, block.head, 0, 128), 0, 0);
+    // order [h0_arrived.arrive.loader]
+    at_op<76>(it);
+    me = renewed(me);
+    barrier_arrive_after_copies(kBarrier_h0_arrived); 
   }
 }
 
 
 // ---------------------------------------------------------------------------------------------------- the kernel
 
-GDR_KERNEL(kThreads, 1) gdr_bwd_fused_bf16_k128v128_c32_s4__sm_120(const Args args) {
-  const int warp = thread_index() / 32, lane = thread_index() % 32;
+GDR_KERNEL(kThreads, 1) gdr_bwd_fused_bf16_k128v128_c32_s2__sm_120(const Args args) {
+  const int warp = warp_index(), lane = thread_index() % 32;
   if (thread_index() == 0) {
     barrier_init(kBarrier_k_arrived + 0, 128);
     barrier_init(kBarrier_q_arrived + 0, 128);
     barrier_init(kBarrier_gam_arrived + 0, 128);
     barrier_init(kBarrier_do_arrived + 0, 128);
-    barrier_init(kBarrier_a_arrived + 0, 128);
     barrier_init(kBarrier_pg_ready + 0, 4);
-    barrier_init(kBarrier_dvb_ready + 0, 8);
-    barrier_init(kBarrier_h2_free + 0, 12);
-    barrier_init(kBarrier_h3_free + 0, 12);
-    barrier_init(kBarrier_h2_arrived + 0, 128);
-    barrier_init(kBarrier_v_free + 0, 12);
-    barrier_init(kBarrier_h3_arrived + 0, 128);
-    barrier_init(kBarrier_eb_free + 0, 4);
-    barrier_init(kBarrier_qdq_ready + 0, 12);
+    barrier_init(kBarrier_h1_free + 0, 12);
+    barrier_init(kBarrier_h1_arrived + 0, 128);
     barrier_init(kBarrier_v_arrived + 0, 128);
     barrier_init(kBarrier_e_ready + 0, 8);
+    barrier_init(kBarrier_dvb_ready + 0, 8);
+    barrier_init(kBarrier_h0_free + 0, 4);
+    barrier_init(kBarrier_h0_arrived + 0, 128);
+    barrier_init(kBarrier_eb_free + 0, 4);
+    barrier_init(kBarrier_dvu_ready + 0, 4);
     barrier_init(kBarrier_edv_ready + 0, 8);
     barrier_init(kBarrier_eb_ready + 0, 8);
     barrier_init(kBarrier_dp_ready + 0, 4);
     barrier_init(kBarrier_dkk_ready + 0, 4);
-    barrier_init(kBarrier_ds1_free + 0, 4);
-    barrier_init(kBarrier_ds0_free + 0, 4);
-    barrier_init(kBarrier_ds1_ready + 0, 8);
-    barrier_init(kBarrier_ds0_ready + 0, 8);
-    barrier_init(kBarrier_ds0_free_2 + 0, 4);
-    barrier_init(kBarrier_h0_free + 0, 4);
-    barrier_init(kBarrier_pg_free + 0, 8);
+    barrier_init(kBarrier_h0_free_2 + 0, 4);
+    barrier_init(kBarrier_gam_free + 0, 4);
+    barrier_init(kBarrier_be_free + 0, 4);
+    barrier_init(kBarrier_k_free + 0, 8);
   }
   block_sync();
   const Block block = find_block(args);
-  if (warp < 4) {
-    role_loader(args, block, {warp - 0, lane});
+  if (warp < 8) {
+    role_state(args, block, {warp - 0, lane});
   } else if (warp < 12) {
-    role_state(args, block, {warp - 4, lane});
+    role_keys(args, block, {warp - 8, lane});
   } else if (warp < 16) {
-    role_keys(args, block, {warp - 12, lane});
+    role_pairs(args, block, {warp - 12, lane});
   } else {
-    role_pairs(args, block, {warp - 16, lane});
+    role_loader(args, block, {warp - 16, lane});
   }
 }

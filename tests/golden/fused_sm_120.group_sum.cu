@@ -69,39 +69,49 @@ GDR_FN void role_adders(const Args& args, const Block& block, Me me) {
   R_sum r_sum;
   R_term r_term;
 
+  const Me first = me;
   GDR_ROLLED
   for (int it = 0; it < 1; ++it) {
     const int chunk = block.chunk;
     const int rows_left = static_cast<int>(block.tokens - static_cast<i64>(chunk) * kChunk);
     const int rows = rows_left < kChunk ? rows_left : kChunk;
     (void)rows;
+    me = renewed(first, it & (args.num_sequences >> 31));
     // 12: dq of the k-head [sum.load]
     at_op<0>(it);
+    me = renewed(me);
     load<R_sum, Rect<0, 32, 0, 128>, true, false>(me, r_sum, tile_of<float, 0>(args.t_dq_head, block.sequence, block.head * kGroup + 0, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dq of the k-head [term.load]
     at_op<1>(it);
+    me = renewed(me);
     load<R_term, Rect<0, 32, 0, 128>, true, false>(me, r_term, tile_of<float, 0>(args.t_dq_head, block.sequence, block.head * kGroup + 1, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dq of the k-head [sum.map]
     at_op<2>(it);
-    for_elements<R_sum::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
+    me = renewed(me);
+    for_elements<R_sum::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
       R_sum::set(r_sum, b, n, e, (R_sum::get(r_sum, b, n, e) + R_term::get(r_term, b, n, e)));
     });
     // 12: dq of the k-head [dq.out]
     at_op<3>(it);
+    me = renewed(me);
     copy_out<R_sum, Rect<0, 32, 0, 128>, true, false, false>(me, r_sum, tile_of<bf16, 0>(args.t_dq, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dk of the k-head [sum.load2]
     at_op<4>(it);
+    me = renewed(me);
     load<R_sum, Rect<0, 32, 0, 128>, true, false>(me, r_sum, tile_of<float, 0>(args.t_dk_head, block.sequence, block.head * kGroup + 0, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dk of the k-head [term.load2]
     at_op<5>(it);
+    me = renewed(me);
     load<R_term, Rect<0, 32, 0, 128>, true, false>(me, r_term, tile_of<float, 0>(args.t_dk_head, block.sequence, block.head * kGroup + 1, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
     // 12: dk of the k-head [sum.map2]
     at_op<6>(it);
-    for_elements<R_sum::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, int i, int j) {
+    me = renewed(me);
+    for_elements<R_sum::S, Rect<0, 32, 0, 128>>(me, [&](int b, int n, int e, At i, At j) {
       R_sum::set(r_sum, b, n, e, (R_sum::get(r_sum, b, n, e) + R_term::get(r_term, b, n, e)));
     });
     // 12: dk of the k-head [dk.out]
     at_op<7>(it);
+    me = renewed(me);
     copy_out<R_sum, Rect<0, 32, 0, 128>, true, false, false>(me, r_sum, tile_of<bf16, 0>(args.t_dk, block.sequence, block.head, static_cast<i64>(chunk) * kChunk, rows), 0, 0);
   }
 }
@@ -110,7 +120,7 @@ GDR_FN void role_adders(const Args& args, const Block& block, Me me) {
 // ---------------------------------------------------------------------------------------------------- the kernel
 
 GDR_KERNEL(kThreads, 1) gdr_group_sum_bf16_k128v128_c32_s1__sm_120(const Args args) {
-  const int warp = thread_index() / 32, lane = thread_index() % 32;
+  const int warp = warp_index(), lane = thread_index() % 32;
 
   const Block block = find_block(args);
   {

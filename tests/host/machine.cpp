@@ -60,11 +60,9 @@ Machine::Machine(const BlockRun& run, int block, const std::function<void()>& bo
     wake(t);
   }
   if (run.facts != nullptr) {
-    constexpr int kRegisterFile = 65'536, kUnit = 8;
     const Kernel& kernel = run.facts->kernel();
-    const int share = kRegisterFile / kernel.blocks_per_sm / run.threads / kUnit * kUnit;
-    for (Warp& warp : warps_) warp.registers = share;
-    free_registers_ = kRegisterFile / kernel.blocks_per_sm - share * run.threads;
+    for (Warp& warp : warps_) warp.registers = kernel.launch_registers;
+    free_registers_ = 0;  // a block has what its threads start with: what one gives back another may take
     favoured_role_ = random_.below(static_cast<int>(kernel.roles.size()));
   }
   g_current = this;

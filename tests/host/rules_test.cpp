@@ -274,6 +274,7 @@ TEST_CASE("global memory: existing bytes, written once, read where somebody wrot
 TEST_CASE("registers move between warpgroups, as many as there are") {
   Kernel kernel;
   kernel.name = "registers";
+  kernel.launch_registers = 128;
   kernel.roles = {{"giver", 4, 24, {}, {}, {}}, {"taker", 4, 232, {}, {}, {}}};
   kernel.smem_bytes = 16;
   kernel.blocks_per_sm = 2;

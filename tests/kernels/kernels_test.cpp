@@ -106,8 +106,8 @@ TEST_CASE("a state that is not carried is noticed") {
     int changed = 0;
     for (Kernel& kernel : plan.kernels)
       for (Op& op : kernel.ops)
-        if (kernel.function == function && op.expr == "S[i,j] = exp(gam[C-1])*S[i,j]") {
-          op.expr = "S[i,j] = 0*exp(gam[C-1])*S[i,j]";
+        if (kernel.function == function && op.expr == "S[i,j] = eg[C-1]*S[i,j]") {
+          op.expr = "S[i,j] = 0*eg[C-1]*S[i,j]";
           ++changed;
         }
     REQUIRE(changed == 1);

@@ -145,6 +145,8 @@ TEST_CASE("register allocation: one count for all, one a role, or a reason why n
       {"all get an equal share, in eights", "sm_80", {{4, 64}, {4, 0}}, 1, {248, 248}, false, ""},
       {"never more than a thread can have", "sm_80", {{1, 64}}, 1, {248}, false, ""},
       // 65,536 / 768 = 85, in eights 80.
+      // Nine warps take the room of twelve: 65,536 / 384 = 170, in eights 168.
+      {"warps fill the quarters of an SM", "sm_80", {{8, 96}, {1, 0}}, 1, {168, 168}, false, ""},
       {"an equal share of 24 warps", "sm_80", {{8, 48}, {16, 0}}, 1, {80, 80}, false, ""},
       {"blocks that share an SM share its registers", "sm_80", {{8, 88}}, 2, {128}, false, ""},
       {"two blocks: 128 a thread are not enough for 129",
@@ -154,8 +156,17 @@ TEST_CASE("register allocation: one count for all, one a role, or a reason why n
        {},
        false,
        "registers: 129 a thread needed (role0 129 x 256), 256 threads get 128"},
-      // 512 threads: 128 each do not suffice. setmaxnreg: 8 warps x 168 + 8 x 24.
-      {"roles of their own where the target has setmaxnreg", "sm_90", {{8, 136}, {8, 0}}, 1, {168, 24}, true, ""},
+      // 512 threads: 128 each do not suffice. setmaxnreg: 8 warps x 176 + 8 x 24 leave 14,336 of 65,536 registers; what
+      // is left goes to the one that holds most.
+      {"roles of their own where the target has setmaxnreg", "sm_90", {{8, 136}, {8, 0}}, 1, {232, 24}, true, ""},
+      {"the rest goes on to others when one has all it can take",
+       "sm_90",
+       {{4, 136}, {4, 0}},
+       1,
+       {248, 248},
+       false,
+       ""},
+      {"roles that share a warpgroup get the same", "sm_90", {{8, 112}, {6, 40}, {2, 0}}, 1, {176, 80, 80}, true, ""},
       {"the same kernel on a target without it",
        "sm_80",
        {{8, 136}, {8, 0}},
@@ -165,18 +176,20 @@ TEST_CASE("register allocation: one count for all, one a role, or a reason why n
        "registers: 168 a thread needed (role0 168 x 256, role1 24 x 256), 512 threads get 128"},
       {"setmaxnreg moves whole warpgroups only",
        "sm_90",
-       {{8, 136}, {6, 0}, {2, 0}},
+       {{8, 136}, {6, 0}, {1, 0}},
        1,
        {},
        false,
-       "registers: 168 a thread needed (role0 168 x 256, role1 24 x 192, role2 24 x 64), 512 threads get 128"},
+       "registers: 168 a thread needed (role0 168 x 256, role1 24 x 192, role2 24 x 32), 480 threads get 128"},
       {"what a role gives away is all there is",
        "sm_90",
        {{8, 136}, {8, 80}},
        1,
        {},
        false,
-       "registers: role0 168 x 256, role1 112 x 256 make 71680, the block has 65536"},
+       "registers: role0 168 x 256, role1 112 x 256 make 75776 with 8 more for each that holds fragments, the block "
+       "has "
+       "65536"},
       {"no thread gets more than 240",
        "sm_90",
        {{4, 216}, {12, 0}},

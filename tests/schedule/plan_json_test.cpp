@@ -89,6 +89,7 @@ const std::vector<Change>& changes() {
       {"kernel.loop", [](Plan& p) { next(p.kernels[0].loop); }},
       {"kernel.v_slice_cols", [](Plan& p) { p.kernels[0].v_slice_cols += 1; }},
       {"kernel.blocks_per_sm", [](Plan& p) { p.kernels[0].blocks_per_sm = 3 - p.kernels[0].blocks_per_sm; }},
+      {"kernel.launch_registers", [](Plan& p) { p.kernels[0].launch_registers ^= 8; }},
       {"kernel.setmaxnreg", [](Plan& p) { next(p.kernels[0].setmaxnreg); }},
       {"kernel.smem_bytes", [](Plan& p) { p.kernels[0].smem_bytes += 1; }},
       {"kernel.barrier_offset_bytes", [](Plan& p) { p.kernels[0].barrier_offset_bytes += 1; }},

@@ -105,6 +105,7 @@ class Sample {
     at("p", 20480);
     at("gam", 22016);
     kernel_.barrier_offset_bytes = 22272;
+    kernel_.launch_registers = 96;
     kernel_.roles[0].registers = 40;
     kernel_.roles[1].registers = 120;
     kernel_.roles[2].registers = 72;

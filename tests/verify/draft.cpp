@@ -85,6 +85,7 @@ Draft::Draft(LoopKind loop) {
   kernel_.grid = {GridAxis::sequence, GridAxis::v_head};
   if (loop == LoopKind::once) kernel_.grid.push_back(GridAxis::chunk);
   kernel_.loop = loop;
+  kernel_.launch_registers = 64;
 }
 
 void Draft::tensor(const std::string& name, TensorKind kind, TensorIndex index, int rows, int cols, DType dtype) {
@@ -102,7 +103,7 @@ void Draft::role(const std::string& name, int warps) {
   Role role;
   role.name = name;
   role.warps = warps;
-  role.registers = 64;
+  role.registers = kernel_.launch_registers;
   kernel_.roles.push_back(role);
 }
 

@@ -221,11 +221,19 @@ TEST_CASE("malformed kernels are refused") {
       {"registers not in eights", base, [](Plan& p) { role_of(p, "loader").registers = 63; }, "GDR-V09",
        {"role loader has 63 registers"}},
       {"more registers than an SM has", base, [](Plan& p) {
-         role_of(p, "loader").registers = 256;
+         for (Role& role : kernel_of(p).roles) role.registers = 256;
+         kernel_of(p).launch_registers = 256;
          kernel_of(p).blocks_per_sm = 2;
        }, "GDR-V09", {"2 block(s)", "98304", "32768 too many"}},
+      {"registers that the threads do not start with", base, [](Plan& p) { kernel_of(p).launch_registers = 72; }, "GDR-V09",
+       {"role loader has 64 registers a thread, but without setmaxnreg it keeps the 72"}},
       {"setmaxnreg on half a warpgroup", base, [](Plan& p) { kernel_of(p).setmaxnreg = true; }, "GDR-V09",
-       {"role loader has 2 warps; setmaxnreg works on whole warpgroups"}},
+       {"the block has 6 warps; setmaxnreg works on whole warpgroups"}},
+      {"setmaxnreg and roles that share a warpgroup", base, [](Plan& p) {
+         kernel_of(p).setmaxnreg = true;
+         role_of(p, "consumer").warps = 6;
+         role_of(p, "consumer").registers = 72;
+       }, "GDR-V09", {"role consumer has 72 registers a thread and shares a warpgroup with a role that has 64"}},
       // bounds
       {"rectangle outside its tile", base, [](Plan& p) {
          operand_of(p, "x_in", 0).cols = {8, 72};
