@@ -10,8 +10,8 @@
 namespace gdr {
 namespace {
 
-// Others may read, so that a cache made by root at image-build time serves every user; only the owner may write,
-// whatever the umask.
+// Others may read, so that a cache made by root at image-build time serves every user; only the owner may write.
+// A stricter umask is respected.
 constexpr mode_t kFolderMode = 0755;
 
 // mkdir -p. Throws IoError.

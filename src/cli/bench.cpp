@@ -90,7 +90,7 @@ void run_bench(const BenchArguments& arguments, std::ostream& out) {
                      library_options([](const Notice& notice) { std::cerr << "gdrjit: " << notice.text << '\n'; }));
   const BenchResult result = gpu_bench(session, request);
   deliver(arguments.output,
-          arguments.output.format == "json" ? json_of(request, result).dump(2) + "\n" : table_of(request, result), out);
+          arguments.output.format == "json" ? json_output(json_of(request, result)) : table_of(request, result), out);
   if (result.different > 0 || result.unwritten > 0)
     fail(ErrorKind::check_failed, "GDR-L07",
          "bench: {} of {} runs left other bits than the first, which did not write {} elements of the outputs",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -11,6 +12,7 @@
 #include "cli/output.hpp"
 #include "cli/plan_arguments.hpp"
 #include "cli/progress.hpp"
+#include "core/error.hpp"
 #include "core/settings.hpp"
 #include "gpu/kernel_library.hpp"
 #include "present/text.hpp"
@@ -30,17 +32,19 @@ struct Row {
   KernelFigures figures;
   int smem_bytes = 0;  // of a launch: what the plan asks for and what the code has besides
   double seconds = 0;
-  bool is_cached = false;
+  bool is_cached = false;  // came from the cache
+  bool is_stored = false;  // is in it now, on disk
 };
 
-std::vector<Row> rows_of(const std::vector<ReadyPlan>& plans) {
+std::vector<Row> rows_of(const std::vector<ReadyPlan>& plans, const CacheOptions& cache) {
   std::vector<Row> rows;
   for (const ReadyPlan& ready : plans)
     for (std::size_t i = 0; i < ready.kernels.size(); ++i) {
       const Kernel& kernel = ready.plan->kernels[i];
       const ReadyKernel& made = ready.kernels[i];
       rows.push_back({kernel.name, ready.plan->arch, ready.target, made.key, made.figures.compiler, made.figures,
-                      kernel.smem_bytes + made.figures.smem_bytes, made.seconds, made.origin != Origin::made});
+                      kernel.smem_bytes + made.figures.smem_bytes, made.seconds, made.origin != Origin::made,
+                      is_stored(cache, made.key)});
     }
   return rows;
 }
@@ -60,8 +64,9 @@ std::string json_of(const std::vector<Row>& rows) {
                                {"local_bytes", row.figures.local_bytes},
                                {"smem_bytes", row.smem_bytes},
                                {"seconds", row.seconds},
-                               {"cached", row.is_cached}});
-  return json.dump(2) + "\n";
+                               {"cached", row.is_cached},
+                               {"stored", row.is_stored}});
+  return json_output(json);
 }
 
 std::string table_of(const std::vector<Row>& rows) {
@@ -89,6 +94,7 @@ void run_compile(const CompileArguments& arguments, std::ostream& out) {
   // The library never prints: what its cache has to tell is told here.
   LibraryOptions options =
       library_options([](const Notice& notice) { std::cerr << "gdrjit: " << notice.text << '\n'; });
+  const CacheOptions cache = options.cache;
   if (arguments.jobs > 0) options.threads = arguments.jobs;
   KernelLibrary library(std::move(options));
   std::vector<ReadyPlan> plans;
@@ -97,8 +103,13 @@ void run_compile(const CompileArguments& arguments, std::ostream& out) {
     plans = library.get_all(requests,
                             [&](int done, int total, const std::string& kernel) { bar.update(done, total, kernel); });
   }
-  const std::vector<Row> rows = rows_of(plans);
+  const std::vector<Row> rows = rows_of(plans, cache);
   deliver(arguments.output, arguments.output.format == "json" ? json_of(rows) : table_of(rows), out);
+  // Whoever fills a cache must hear that it was not filled.
+  const auto num_lost = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.is_stored; });
+  if (num_lost > 0)
+    fail(ErrorKind::device, "GDR-L08", "compile: {} of {} kernels could not be stored in the cache; see above",
+         num_lost, rows.size());
 }
 
 }  // namespace

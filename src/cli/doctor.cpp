@@ -1,4 +1,5 @@
 #include "cli/doctor.hpp"
+#include "cli/output.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.hpp"
 #include "compile/nvrtc.hpp"
 #include "config/registry.hpp"
 #include "core/error.hpp"
@@ -135,7 +137,7 @@ void add_doctor_command(CLI::App& app, std::ostream& out) {
   command->callback([=, &out] {
     const nlohmann::json json = facts();
     if (*format == "json") {
-      out << json.dump(2) << '\n';
+      out << json_output(json);
     } else {
       print_table(out, json);
     }

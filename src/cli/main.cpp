@@ -11,6 +11,18 @@
 #include "gdr/error.hpp"
 #include "gdr/version.hpp"
 
+namespace {
+
+// Results that cannot be written are no results.
+int finish(int code) {
+  std::cout.flush();
+  if (std::cout || code != 0) return code;
+  std::cerr << "gdrjit: GDR-L09 standard output cannot be written\n";
+  return static_cast<int>(gdr::ErrorKind::device);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app("Plans, generates and runs kernels for the chunked gated delta rule", "gdrjit");
   app.set_version_flag("--version", GDRJIT_VERSION);
@@ -28,7 +40,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(gdr::ErrorKind::config);
+    return finish(app.exit(error) == 0 ? 0 : static_cast<int>(gdr::ErrorKind::config));
   } catch (const gdr::Error& error) {
     std::cerr << "gdrjit: " << error.what() << '\n';
     return error.exit_code();
@@ -36,5 +48,5 @@ int main(int argc, char** argv) {
     std::cerr << "gdrjit: " << error.what() << '\n';
     return static_cast<int>(gdr::ErrorKind::internal);
   }
-  return 0;
+  return finish(0);
 }

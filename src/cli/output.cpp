@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -27,15 +28,29 @@ struct Close {
 }  // namespace
 
 void write_file(const std::string& path, std::string_view bytes) {
-  const std::string beside = fmt::format("{}.{}.part", path, getpid());
-  std::unique_ptr<std::FILE, Close> file(std::fopen(beside.c_str(), "wb"));
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status before = fs::status(path, ignored);  // of what a link leads to
+  // A device or a pipe is written to, not replaced.
+  const bool is_replaced = !fs::exists(before) || fs::is_regular_file(before);
+  const std::string target = fs::exists(before) ? fs::canonical(path, ignored).string() : path;
+  const std::string place = is_replaced ? fmt::format("{}.{}.part", target, getpid()) : path;
+  std::unique_ptr<std::FILE, Close> file(std::fopen(place.c_str(), "wb"));
   if (!file) cannot_write(path, errno);
   const bool is_written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   const bool is_closed = std::fclose(file.release()) == 0;  // the last bytes may fail to be written only now
-  if (is_written && is_closed && std::rename(beside.c_str(), path.c_str()) == 0) return;
+  if (is_written && is_closed) {
+    if (!is_replaced) return;
+    if (fs::exists(before)) fs::permissions(place, before.permissions(), ignored);
+    if (std::rename(place.c_str(), target.c_str()) == 0) return;
+  }
   const int error = errno;
-  std::remove(beside.c_str());
+  if (is_replaced) std::remove(place.c_str());
   cannot_write(path, error);
+}
+
+std::string json_output(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 void tell(const std::string& text) { std::fputs(fmt::format("gdrjit: {}\n", text).c_str(), stderr); }

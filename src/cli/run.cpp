@@ -174,7 +174,7 @@ void run(const RunRequest& request, std::ostream& out) {
   if (!request.output.empty()) write_outputs(request.output, report.outputs);
   if (request.check) compare(job, report);
   if (request.is_json) {
-    out << to_json(request, report).dump(2) << '\n';
+    out << json_output(to_json(request, report));
   } else {
     print_table(out, request, job.test_case(), report);
   }

@@ -87,6 +87,12 @@ LibraryOptions library_options(NoticeCallback notice) {
   return options;
 }
 
+bool is_stored(const CacheOptions& cache, const std::string& kernel_key) {
+  CacheOptions silent = cache;
+  silent.notice = [](const Notice&) {};
+  return static_cast<bool>(Cache(std::move(silent)).get(kCubin, kernel_key));
+}
+
 PlanResult keyed_plan(const PlanRequest& request, const CompileTarget& target) {
   const PlanRequest adapted = request_for(request, target);
   PlanResult result = make_plan(adapted);

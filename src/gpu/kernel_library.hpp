@@ -30,6 +30,9 @@ struct LibraryOptions {
 // As the environment says (core/settings.hpp). `notice` hears what the cache has to tell.
 LibraryOptions library_options(NoticeCallback notice);
 
+// Whether another process that opens this cache finds the machine code of a kernel on disk.
+bool is_stored(const CacheOptions& cache, const std::string& kernel_key);
+
 // What is wanted: a plan by the rules and budget of `plan.arch`, in machine code for one of `targets` (of the device's
 // architecture, best first; empty: those of plan.arch).
 struct KernelRequest {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "schedule/layout.hpp"
 
@@ -67,6 +68,7 @@ struct Group {
   std::size_t first_role = 0, end_role = 0;
   int threads = 0;
   int registers = 0;
+  int ample = 0;
 };
 std::vector<Group> warpgroups_of(const Kernel& kernel) {
   std::vector<Group> groups;
@@ -76,22 +78,22 @@ std::vector<Group> warpgroups_of(const Kernel& kernel) {
     group.end_role = role + 1;
     if (group.threads % (kWarpgroup * 32) != 0) continue;
     groups.push_back(group);
-    group = {role + 1, role + 1, 0, 0};
+    group = {role + 1, role + 1, 0, 0, 0};
   }
   if (group.threads != 0) groups.clear();
   return groups;
 }
 
-// What is left of the block's registers goes, a unit at a time, to the roles that hold most.
+// What is left of the block's registers goes, a unit at a time, first to those that hold fragments up to an ample
+// number, then to those that copy, and then to those that hold most.
 void deal(std::vector<Group>& groups, int left) {
   const auto can_take = [&](const Group& g) {
     return g.threads * kUnit <= left && g.registers + kUnit <= kMostMaxnreg;
   };
-  const auto holds_less = [&](const Group& a, const Group& b) {
-    return std::pair(can_take(a), a.registers) < std::pair(can_take(b), b.registers);
-  };
+  const auto rank = [&](const Group& g) { return std::tuple(can_take(g), g.registers < g.ample, g.registers); };
   for (;;) {
-    Group& group = *std::max_element(groups.begin(), groups.end(), holds_less);
+    Group& group = *std::max_element(groups.begin(), groups.end(),
+                                     [&](const Group& a, const Group& b) { return rank(a) < rank(b); });
     if (!can_take(group)) return;
     group.registers += kUnit;
     left -= group.threads * kUnit;
@@ -136,7 +138,9 @@ RegisterAllocation allocate_registers(const Kernel& kernel, const Arch& arch) {
     const auto begin = result.needed.begin();
     const int needed = *std::max_element(begin + static_cast<std::ptrdiff_t>(group.first_role),
                                          begin + static_cast<std::ptrdiff_t>(group.end_role));
-    group.registers = needed == kCopyingRegisters ? kLeastMaxnreg : round_up(needed + kMovingRegisters, kUnit);
+    const bool copies = needed == kCopyingRegisters;
+    group.registers = copies ? kLeastMaxnreg : round_up(needed + kMovingRegisters, kUnit);
+    group.ample = copies ? kAmpleCopyingRegisters : group.registers + kMovingRegisters;
     sum += group.registers * group.threads;
   }
   if (sum > uniform * threads) {

@@ -12,8 +12,9 @@ namespace gdr {
 
 // Calibrated on NVRTC 13.0: with these no kernel of the shipped configurations spills on any target.
 inline constexpr int kWorkingRegisters = 32;
-inline constexpr int kMovingRegisters = 8;    // more of them where registers move between roles
-inline constexpr int kCopyingRegisters = 24;  // of a role that holds no fragments: addresses and counters
+inline constexpr int kMovingRegisters = 8;         // more of them where registers move between roles
+inline constexpr int kCopyingRegisters = 24;       // of a role that holds no fragments: addresses and counters
+inline constexpr int kAmpleCopyingRegisters = 40;  // of the same, where there are enough
 
 struct RegisterAllocation {
   bool fits = false;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "schedule/builder.hpp"
@@ -267,10 +268,14 @@ std::string bwd_fused_refusal(const Problem& problem, const FusedOptions& o) {
   if (k % (kBlock * o.state_warps) != 0 || o.state_warps % o.state_split != 0)
     return fmt::format("{} warps of role state do not own equal whole blocks of {} rows of dS in {} parts",
                        o.state_warps, k, o.state_split);
-  if (too_narrow(grid_for(o.chunk, v, o.state_warps)) ||
-      too_narrow(grid_for(o.chunk, k, o.keys_warps, o.state_split)) ||
-      too_narrow(grid_for(o.chunk, o.chunk, o.pairs_warps)))
-    return fmt::format("a warp would own less than {} columns of a tile", kLeastCols);
+  const std::pair<WarpGrid, int> grids[] = {{grid_for(o.chunk, v, o.state_warps), o.state_warps},
+                                            {grid_for(o.chunk, k, o.keys_warps, o.state_split), o.keys_warps},
+                                            {grid_for(o.chunk, o.chunk, o.pairs_warps), o.pairs_warps}};
+  for (const auto& [grid, warps] : grids) {
+    if (too_narrow(grid)) return fmt::format("a warp would own less than {} columns of a tile", kLeastCols);
+    if (grid.rows * grid.cols != warps || o.chunk % (grid.rows * kBlock) != 0)
+      return fmt::format("{} warps would not own equal whole blocks of a tile", warps);
+  }
   return "";
 }
 

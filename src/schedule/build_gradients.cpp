@@ -91,8 +91,8 @@ class Gradients {
     build_.vec("qdq", c(), keys_.cols);
     for (const char* name : {"dvu", "ed", "edv"}) build_.vec(name, c(), values_.cols);
     build_.vec("cs", 1, o_.warps);
-    for (const char* name : {"xrow", "yrow"}) build_.vec(name, c(), pairs_.cols);
-    for (const char* name : {"xcol", "ycol", "ecol", "mcol"}) build_.vec(name, c(), pairs_.rows);
+    build_.vec("xrow", c(), pairs_.cols);
+    for (const char* name : {"xcol", "tcol"}) build_.vec(name, c(), pairs_.rows);
     for (const char* name : {"dgv", "dbv"}) build_.vec(name, c());
 
     for (const char* name : {"dQ", "dK", "T"}) build_.acc("compute", name, c(), p_.head_dim_k, keys_);
@@ -185,23 +185,20 @@ class Gradients {
     map("dK[i,j] = dK[i,j] + exp(gam[C-1]-gam[i])*be[i]*T[i,j]", head, "11: dK += er beta (E dS^T)");
   }
 
+  // X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta, and with the diagonal of dPg o Pg, which dbeta
+  // wants where beta is 0.
   void pairs(int head) {
     mma("P", "q", View("k").t(), "1: P = Q K^T", false).mask_d = Mask::lower;
     map("P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", head, "1: Pg = s P o G");
-    sum(ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", head, "F",
-        "9: rows of strictLower(dPg o Pg)");
-    sum(ReduceAxis::rows, "xcol[j] = select(i>j, be[j]*F[i,j]*P[i,j], 0)", head, "F",
-        "9: columns of strictLower(dPg o Pg)");
-    sum(ReduceAxis::rows, "ecol[j] = select(i>=j, F[i,j]*P[i,j], 0)", head, "F", "dbeta where beta is 0: E.(Pg^T dO)");
+    map("P[i,j] = F[i,j]*P[i,j]", head, "9: X = dPg o Pg, without beta");
     scaled_pair("F", "dP", "i>=j", "scale*exp(gam[i]-gam[j])*be[j]*F[i,j]", head, "9: dP = s G o dPg");
     mma("M", "k", View("k").t(), "2: KK = K K^T", false).mask_d = Mask::lower;
     map("M[i,j] = select(i>j, exp(gam[i]-gam[j])*M[i,j], 0)", head, "2: M = strictLower(KK o G)");
-    sum(ReduceAxis::cols, "yrow[i] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", head, "Y", "10: rows of (M o Y) diag(beta)");
-    sum(ReduceAxis::rows, "ycol[j] = select(i>j, be[j]*M[i,j]*Y[i,j], 0)", head, "Y",
-        "10: columns of (M o Y) diag(beta)");
-    sum(ReduceAxis::rows, "mcol[j] = select(i>j, M[i,j]*Y[i,j], 0)", head, "Y",
-        "dbeta where beta is 0: columns of M o Y");
+    map("P[i,j] = P[i,j] - M[i,j]*Y[i,j]", head, "10: X -= M o Y, without beta");
     scaled_pair("Y", "dKK", "i>j", "-exp(gam[i]-gam[j])*be[j]*Y[i,j]", head, "10: dKK = -G o Y diag(beta)");
+    sum(ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*P[i,j], 0)", head, "P", "10: rows of X");
+    sum(ReduceAxis::rows, "xcol[j] = select(i>j, P[i,j], 0)", head, "P", "10: columns of X, without beta");
+    sum(ReduceAxis::rows, "tcol[j] = P[i,j]", head, "P", "dbeta where beta is 0: E.(Pg^T dO) - columns of M o Y");
   }
 
   // Scales a chunk x chunk tile under its triangle: in place, or into the sum over the group.
@@ -215,11 +212,11 @@ class Gradients {
   // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
   void gates(int head) {
     build_.scan("compute",
-                with_gates("dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-xcol[i]-yrow[i]+ycol[i]) + "
+                with_gates("dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-be[i]*xcol[i]) + "
                            "before(be[i]*ed[i])",
                            head),
                 "dg = c + suffix(a + row(X) - col(X)) + before(b)");
-    map("dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+ecol[i]-mcol[i])", head,
+    map("dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+tcol[i])", head,
         "dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y");
     build_.copy_out("compute", View("dg").head(head).t(), "dgv", "dg", Where::row_valid);
     build_.copy_out("compute", View("dbeta").head(head).t(), "dbv", "dbeta", Where::row_valid);

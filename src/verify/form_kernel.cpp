@@ -115,6 +115,14 @@ class KernelForm {
     }
     if (warps < 1 || warps * 32 > kMaxThreads)
       out_.add("GDR-V09", "the block has {} threads; 32 to {} are allowed", warps * 32, kMaxThreads);
+    if (kernel_.launch_registers < kMinRegisters || kernel_.launch_registers > kMaxRegisters ||
+        kernel_.launch_registers % 8 != 0)
+      out_.add("GDR-V09", "a thread starts with {} registers; {} to {} in eights are allowed", kernel_.launch_registers,
+               kMinRegisters, kMaxRegisters);
+    // What one role takes, another must have given back: else it waits for ever.
+    if (kernel_.setmaxnreg && sum > warps * 32 * kernel_.launch_registers)
+      out_.add("GDR-V09", "the roles want {} registers, the block starts with {}", sum,
+               warps * 32 * kernel_.launch_registers);
     if (kernel_.setmaxnreg && warps % kWarpgroup != 0)
       out_.add("GDR-V09", "the block has {} warps; setmaxnreg works on whole warpgroups of {}", warps, kWarpgroup);
     sum = std::max(sum, warps * 32 * kernel_.launch_registers);

@@ -122,13 +122,15 @@ TEST_CASE("compile: what is wrong is said with the exit code of its kind") {
   CHECK(failed.error.find("The source is " + cache + "/failed/gdr_") != std::string::npos);
 }
 
-TEST_CASE("compile: a cache folder that cannot be written to is told, and the kernels are compiled all the same") {
+TEST_CASE(
+    "compile: with a cache folder that cannot be written to the kernels are compiled, and the exit code says so") {
   const TempFolder folder;
   write_file(folder.path() / "file", "");
   const std::string cache = (folder.path() / "file" / "cache").string();
   const ProcessOutcome outcome =
       gdrjit({"compile", "--arch", "sm_120", "--shape", small_shape(folder)}, cache, GDR_FAKE_NVRTC);
-  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.exit_code == 5);
+  CHECK(outcome.error.starts_with("GDR-L08 compile: 4 of 4 kernels could not be stored in the cache"));
   CHECK(outcome.out.find("4 kernels, 0 of them from the cache") != std::string::npos);
   CHECK(outcome.told.starts_with("gdrjit: GDR-K0"));
   CHECK(std::count(outcome.told.begin(), outcome.told.end(), '\n') == 1);

@@ -216,6 +216,27 @@ TEST_CASE("what is wrong in the arguments is said, with the exit code of its kin
   CHECK(folder.num_files() == 1);
 }
 
+TEST_CASE("a file that is replaced keeps its mode, a link is followed, a device or pipe is written to") {
+  const Folder folder;
+  namespace fs = std::filesystem;
+  std::ofstream(folder.file("plan.json")) << "old";
+  fs::permissions(folder.file("plan.json"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("plan.json", folder.file("link"));
+  write_file(folder.file("link"), "new");
+  CHECK(fs::is_symlink(folder.file("link")));
+  CHECK((fs::status(folder.file("plan.json")).permissions() & fs::perms::all) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  std::string text;
+  CHECK(std::getline(std::ifstream(folder.file("plan.json")), text));
+  CHECK(text == "new");
+  fs::create_symlink("/dev/null", folder.file("null"));
+  write_file(folder.file("null"), "lost");
+  CHECK(fs::is_character_file(folder.file("null")));
+  CHECK_THROWS_AS(write_file("/dev/full", "lost"), Error);
+  CHECK(fs::is_character_file("/dev/full"));
+  CHECK(folder.num_files() == 3);
+}
+
 TEST_CASE("a file that cannot be replaced stays as it was, and nothing is left beside it") {
   const Folder folder;
   std::filesystem::create_directory(folder.file("taken"));

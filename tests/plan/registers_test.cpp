@@ -156,9 +156,9 @@ TEST_CASE("register allocation: one count for all, one a role, or a reason why n
        {},
        false,
        "registers: 129 a thread needed (role0 129 x 256), 256 threads get 128"},
-      // 512 threads: 128 each do not suffice. setmaxnreg: 8 warps x 176 + 8 x 24 leave 14,336 of 65,536 registers; what
-      // is left goes to the one that holds most.
-      {"roles of their own where the target has setmaxnreg", "sm_90", {{8, 136}, {8, 0}}, 1, {232, 24}, true, ""},
+      // 512 threads: 128 each do not suffice. setmaxnreg: 8 warps x 176 + 8 x 24 leave 14,336 of 65,536 registers: 8
+      // more for those that hold fragments, 16 for those that copy, the rest again for the first.
+      {"roles of their own where the target has setmaxnreg", "sm_90", {{8, 136}, {8, 0}}, 1, {216, 40}, true, ""},
       {"the rest goes on to others when one has all it can take",
        "sm_90",
        {{4, 136}, {4, 0}},
@@ -166,7 +166,7 @@ TEST_CASE("register allocation: one count for all, one a role, or a reason why n
        {248, 248},
        false,
        ""},
-      {"roles that share a warpgroup get the same", "sm_90", {{8, 112}, {6, 40}, {2, 0}}, 1, {176, 80, 80}, true, ""},
+      {"roles that share a warpgroup get the same", "sm_90", {{8, 112}, {6, 40}, {2, 0}}, 1, {168, 88, 88}, true, ""},
       {"the same kernel on a target without it",
        "sm_80",
        {{8, 136}, {8, 0}},

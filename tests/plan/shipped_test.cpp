@@ -136,6 +136,13 @@ TEST_CASE("what cannot be planned is refused with the exact reason") {
     CAPTURE(text);
     CHECK(text.starts_with("3 GDR-P04 plan fused for sm_120: head dims 24 x 128; the kernels take multiples of 16"));
   }
+  SUBCASE("no warps that would share its tiles evenly") {
+    PlanRequest asked = request({});
+    asked.shape.head_dim_k = asked.shape.head_dim_v = 48;
+    const std::string text = refusal(asked);
+    CAPTURE(text);
+    CHECK(text.starts_with("3 GDR-P04 plan fused for sm_120: there is no kernel for head dims 48 x 48"));
+  }
   // The bytes that a refusal asks for are enough, and one less is not.
   SUBCASE("shared memory") {
     for (const char* strategy : {"fused", "chunk_parallel"}) {

@@ -227,6 +227,13 @@ TEST_CASE("malformed kernels are refused") {
        }, "GDR-V09", {"2 block(s)", "98304", "32768 too many"}},
       {"registers that the threads do not start with", base, [](Plan& p) { kernel_of(p).launch_registers = 72; }, "GDR-V09",
        {"role loader has 64 registers a thread, but without setmaxnreg it keeps the 72"}},
+      {"registers at launch not in eights", base, [](Plan& p) { kernel_of(p).launch_registers = 63; }, "GDR-V09",
+       {"a thread starts with 63 registers"}},
+      {"roles that take more registers than the block has", base, [](Plan& p) {
+         kernel_of(p).setmaxnreg = true;
+         role_of(p, "loader").warps = 4;
+         role_of(p, "loader").registers = 72;
+       }, "GDR-V09", {"the roles want 17408 registers, the block starts with 16384"}},
       {"setmaxnreg on half a warpgroup", base, [](Plan& p) { kernel_of(p).setmaxnreg = true; }, "GDR-V09",
        {"the block has 6 warps; setmaxnreg works on whole warpgroups"}},
       {"setmaxnreg and roles that share a warpgroup", base, [](Plan& p) {
