@@ -185,8 +185,8 @@ class Gradients {
     map("dK[i,j] = dK[i,j] + exp(gam[C-1]-gam[i])*be[i]*T[i,j]", head, "11: dK += er beta (E dS^T)");
   }
 
-  // X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta, and with the diagonal of dPg o Pg, which dbeta
-  // wants where beta is 0.
+  // X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta, and with the diagonal of dPg o Pg, which
+  // dbeta wants where beta is 0.
   void pairs(int head) {
     mma("P", "q", View("k").t(), "1: P = Q K^T", false).mask_d = Mask::lower;
     map("P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", head, "1: Pg = s P o G");
