@@ -38,14 +38,16 @@ struct Row {
 
 std::vector<Row> rows_of(const std::vector<ReadyPlan>& plans, const CacheOptions& cache) {
   std::vector<Row> rows;
-  for (const ReadyPlan& ready : plans)
+  for (const ReadyPlan& ready : plans) {
+    const std::vector<bool> stored = are_stored(cache, ready.kernels);
     for (std::size_t i = 0; i < ready.kernels.size(); ++i) {
       const Kernel& kernel = ready.plan->kernels[i];
       const ReadyKernel& made = ready.kernels[i];
       rows.push_back({kernel.name, ready.plan->arch, ready.target, made.key, made.figures.compiler, made.figures,
                       kernel.smem_bytes + made.figures.smem_bytes, made.seconds, made.origin != Origin::made,
-                      is_stored(cache, made.key)});
+                      stored[i]});
     }
+  }
   return rows;
 }
 

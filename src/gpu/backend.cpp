@@ -64,15 +64,15 @@ void check_pointer(const Driver& driver, const Context& context, std::string_vie
 }
 
 // The caller's tensors where they lie.
-std::map<std::string, TensorPlace> places_of(const cpu::BwdCall& call, const Plan& plan, const Driver& driver,
-                                             const Context& context) {
+std::map<std::string, TensorPlace> places_of(const cpu::BwdCall& call, const LaunchSizes& sizes, const Plan& plan,
+                                             const Driver& driver, const Context& context) {
   const std::map<std::string, Binding> bindings = bindings_of(call);
   std::map<std::string, TensorPlace> places;
   for (const TensorSpec& tensor : plan.tensors) {
     if (tensor.kind == TensorKind::workspace) continue;
     const auto& [view, is_token] = bindings.at(tensor.name);
     if (!view->present) continue;
-    const std::int64_t heads = tensor.heads == HeadAxis::k_head ? call.sizes.k_heads : call.sizes.v_heads;
+    const std::int64_t heads = heads_of(tensor, sizes);
     if (is_token) {
       check_in_place(tensor.name, *view, tensor, {call.sizes.batch, call.sizes.tokens, heads, tensor.cols});
     } else {
@@ -137,7 +137,7 @@ GpuRun gpu_backward(GpuSession& session, const cpu::BwdCall& call, const GpuChoi
     program = session.get(choice.rules, problem, context);
   }
   const LaunchSizes sizes = launch_sizes(call.sizes, call.scale);
-  const std::map<std::string, TensorPlace> places = places_of(call, program->plan(), *driver, context);
+  const std::map<std::string, TensorPlace> places = places_of(call, sizes, program->plan(), *driver, context);
   const WorkspaceLayout layout = workspace_layout(program->plan(), sizes);
   check_workspace(layout.bytes, choice);
   if (choice.workspace != nullptr || layout.bytes == 0) {

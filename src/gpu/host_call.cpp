@@ -57,7 +57,7 @@ cpu::View HostCall::staging(const TensorSpec& tensor, const Binding& binding, st
 // Copies all of a tensor, head by head, converted on the way.
 void HostCall::copy(const TensorSpec& tensor, const Binding& binding, const cpu::View& from,
                     const cpu::View& to) const {
-  const std::int64_t heads = tensor.heads == HeadAxis::k_head ? sizes_.k_heads : sizes_.v_heads;
+  const std::int64_t heads = heads_of(tensor, sizes_);
   const std::int64_t rows = binding.is_token ? sizes_.tokens : tensor.rows;
   std::vector<float> values(static_cast<std::size_t>(rows * tensor.cols));
   for (std::int64_t item = 0; item < sizes_.sequences; ++item)

@@ -25,7 +25,7 @@ constexpr std::string_view kPlan = "plan", kCubin = "cubin";
 constexpr const char *kKernelKeys = "kernel_keys", *kRegisters = "registers", *kSpill = "spill_bytes",
                      *kLocal = "local_bytes", *kSmem = "smem_bytes", *kCompiler = "nvrtc";
 
-std::vector<CompileTarget> targets_of(const KernelRequest& request) {
+const std::vector<CompileTarget>& targets_of(const KernelRequest& request) {
   return request.targets.empty() ? request.plan.arch.targets : request.targets;
 }
 
@@ -87,10 +87,16 @@ LibraryOptions library_options(NoticeCallback notice) {
   return options;
 }
 
-bool is_stored(const CacheOptions& cache, const std::string& kernel_key) {
+std::vector<bool> are_stored(const CacheOptions& cache, const std::vector<ReadyKernel>& kernels) {
   CacheOptions silent = cache;
   silent.notice = [](const Notice&) {};
-  return static_cast<bool>(Cache(std::move(silent)).get(kCubin, kernel_key));
+  Cache fresh(std::move(silent));
+  std::vector<bool> stored;
+  for (const ReadyKernel& kernel : kernels) {
+    const bool came_from_disk = kernel.origin == Origin::directory || kernel.origin == Origin::bundle;
+    stored.push_back(came_from_disk || fresh.get(kCubin, kernel.key));
+  }
+  return stored;
 }
 
 PlanResult keyed_plan(const PlanRequest& request, const CompileTarget& target) {
@@ -156,7 +162,7 @@ KeyedPlan KernelLibrary::plan_for(const KernelRequest& request, const CompileTar
 }
 
 const CompileTarget& KernelLibrary::target_for(const KernelRequest& request) {
-  const std::vector<CompileTarget>& targets = request.targets.empty() ? request.plan.arch.targets : request.targets;
+  const std::vector<CompileTarget>& targets = targets_of(request);
   std::vector<std::string> names;
   for (const CompileTarget& target : targets) names.push_back(target.name);
   try {

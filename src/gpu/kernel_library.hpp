@@ -30,9 +30,6 @@ struct LibraryOptions {
 // As the environment says (core/settings.hpp). `notice` hears what the cache has to tell.
 LibraryOptions library_options(NoticeCallback notice);
 
-// Whether another process that opens this cache finds the machine code of a kernel on disk.
-bool is_stored(const CacheOptions& cache, const std::string& kernel_key);
-
 // What is wanted: a plan by the rules and budget of `plan.arch`, in machine code for one of `targets` (of the device's
 // architecture, best first; empty: those of plan.arch).
 struct KernelRequest {
@@ -65,6 +62,9 @@ struct ReadyPlan {
   Origin origin = Origin::none;      // of the plan
   std::vector<ReadyKernel> kernels;  // as the plan has them
 };
+
+// Whether another process that opens this cache finds the machine code of each kernel on disk.
+std::vector<bool> are_stored(const CacheOptions& cache, const std::vector<ReadyKernel>& kernels);
 
 // A plan whose kernels may not be compiled yet.
 struct KeyedPlan {

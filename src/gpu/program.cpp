@@ -12,10 +12,6 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t tokens, int chunk) { return (tokens + chunk - 1) / chunk; }
 
-std::int64_t heads_of(const TensorSpec& tensor, const LaunchSizes& sizes) {
-  return tensor.heads == HeadAxis::k_head ? sizes.k_heads : sizes.v_heads;
-}
-
 // Elements of one tile as it is stored.
 std::int64_t tile_elements(const TensorSpec& tensor) {
   const std::int64_t blocks = tensor.rows / 16;
@@ -53,6 +49,10 @@ class ArgumentBytes {
 };
 
 }  // namespace
+
+std::int64_t heads_of(const TensorSpec& tensor, const LaunchSizes& sizes) {
+  return tensor.heads == HeadAxis::k_head ? sizes.k_heads : sizes.v_heads;
+}
 
 TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, DevicePointer data) {
   const std::int64_t heads = heads_of(tensor, sizes), tile = tile_elements(tensor);

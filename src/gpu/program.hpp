@@ -34,6 +34,9 @@ struct LaunchSizes {
   float scale = 0;
 };
 
+// How many heads a tensor has.
+std::int64_t heads_of(const TensorSpec& tensor, const LaunchSizes& sizes);
+
 // The place of a dense tensor with rows of tokens as [sequence, token, head, col], of chunks as [chunk, head, ...], of
 // states as [sequence, head, row, col]; and its bytes.
 TensorPlace dense_place(const TensorSpec& tensor, const LaunchSizes& sizes, DevicePointer data);

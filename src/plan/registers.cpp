@@ -17,10 +17,6 @@ constexpr int kWarpgroup = 4;      // warps; also the quarters of an SM, each wi
 
 int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
-}  // namespace
-
-namespace {
-
 // Does the operation leave nothing of the tile's former value?
 bool overwrites(const Op& op, const Tile& tile) {
   const auto whole = [&](const Operand& o) {

@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/builders.hpp"
+#include "schedule/pair_formulas.hpp"
 
 namespace gdr {
 namespace {
@@ -198,22 +199,25 @@ class FusedBackward {
     build_.store("state", "eb", "u", "11: bf16(er beta E)");
   }
 
-  // What goes to `keys` comes before the sums. X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta,
-  // and with the diagonal of dPg o Pg, which dbeta wants where beta is 0.
+  // What goes to `keys` comes before the sums.
   void pair_gradients() {
     build_.mma("pairs", "F", "do", View("e").t(), "9: dO E^T", false).mask_d = Mask::lower;
-    build_.map("pairs", "P[i,j] = F[i,j]*P[i,j]", "9: X = dPg o Pg, without beta");
+    map_pairs(formulas::kPairsOfP);
     build_.map("pairs", "F[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*be[j]*F[i,j], 0)", "9: dP = s G o dPg");
     build_.store("pairs", "dp", "F", "9: bf16(dP)");
     build_.mma("pairs", "Y", "dvb", View("e").t(), "10: Y = dV E^T", false).mask_d = Mask::lower;
-    build_.map("pairs", "P[i,j] = P[i,j] - M[i,j]*Y[i,j]", "10: X -= M o Y, without beta");
+    map_pairs(formulas::kLessPairsOfK);
     build_.map("pairs", "Y[i,j] = select(i>j, -exp(gam[i]-gam[j])*be[j]*Y[i,j], 0)", "10: dKK = -G o Y diag(beta)");
     build_.store("pairs", "dkk", "Y", "10: bf16(dKK)");
-    build_.reduce("pairs", ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*P[i,j], 0)", "P", "10: rows of X");
-    build_.reduce("pairs", ReduceAxis::rows, "xcol[j] = select(i>j, P[i,j], 0)", "P", "10: columns of X, without beta");
-    build_.reduce("pairs", ReduceAxis::rows, "tcol[j] = P[i,j]", "P",
-                  "dbeta where beta is 0: E.(Pg^T dO) - columns of M o Y");
+    const auto sum = [&](ReduceAxis axis, const formulas::Formula& formula) {
+      build_.reduce("pairs", axis, formula.expr, "P", formula.step);
+    };
+    sum(ReduceAxis::cols, formulas::kRowsOfX);
+    sum(ReduceAxis::rows, formulas::kColumnsOfX);
+    sum(ReduceAxis::rows, formulas::kColumnsWithDiagonal);
   }
+
+  void map_pairs(const formulas::Formula& formula) { build_.map("pairs", formula.expr, formula.step); }
 
   void key_gradient_from_next_state() {
     for (int p = o_.state_split - 1; p >= 0; --p) {
@@ -232,14 +236,9 @@ class FusedBackward {
     build_.copy_out("keys", direct ? "dk" : "dk_head", "dK", "12: dk", Where::row_valid);
   }
 
-  // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
   void gate_gradients() {
-    build_.scan("pairs",
-                "dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-be[i]*xcol[i]) + "
-                "before(be[i]*ed[i])",
-                "dg = c + suffix(a + row(X) - col(X)) + before(b)");
-    build_.map("pairs", "dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+tcol[i])",
-               "dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y");
+    build_.scan("pairs", formulas::kGateGradient.expr, formulas::kGateGradient.step);
+    map_pairs(formulas::kBetaGradient);
     build_.copy_out("pairs", View("dg").t(), "dgv", "dg", Where::row_valid);
     build_.copy_out("pairs", View("dbeta").t(), "dbv", "dbeta", Where::row_valid);
   }

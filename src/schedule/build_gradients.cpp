@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/builders.hpp"
+#include "schedule/pair_formulas.hpp"
 
 namespace gdr {
 namespace {
@@ -132,6 +133,7 @@ class Gradients {
   }
 
   void map(const std::string& expr, int head, const char* step) { build_.map("compute", with_gates(expr, head), step); }
+  void map(const formulas::Formula& formula, int head) { map(formula.expr, head, formula.step); }
   void sum(ReduceAxis axis, const char* expr, int head, const char* domain, const char* step, bool accumulate = false) {
     build_.reduce("compute", axis, with_gates(expr, head), domain, step, accumulate);
   }
@@ -185,20 +187,21 @@ class Gradients {
     map("dK[i,j] = dK[i,j] + exp(gam[C-1]-gam[i])*be[i]*T[i,j]", head, "11: dK += er beta (E dS^T)");
   }
 
-  // X = strictLower(dPg o Pg - M o Y) diag(beta) is kept without its beta, and with the diagonal of dPg o Pg, which
-  // dbeta wants where beta is 0.
   void pairs(int head) {
     mma("P", "q", View("k").t(), "1: P = Q K^T", false).mask_d = Mask::lower;
     map("P[i,j] = select(i>=j, scale*exp(gam[i]-gam[j])*P[i,j], 0)", head, "1: Pg = s P o G");
-    map("P[i,j] = F[i,j]*P[i,j]", head, "9: X = dPg o Pg, without beta");
+    map(formulas::kPairsOfP, head);
     scaled_pair("F", "dP", "i>=j", "scale*exp(gam[i]-gam[j])*be[j]*F[i,j]", head, "9: dP = s G o dPg");
     mma("M", "k", View("k").t(), "2: KK = K K^T", false).mask_d = Mask::lower;
     map("M[i,j] = select(i>j, exp(gam[i]-gam[j])*M[i,j], 0)", head, "2: M = strictLower(KK o G)");
-    map("P[i,j] = P[i,j] - M[i,j]*Y[i,j]", head, "10: X -= M o Y, without beta");
+    map(formulas::kLessPairsOfK, head);
     scaled_pair("Y", "dKK", "i>j", "-exp(gam[i]-gam[j])*be[j]*Y[i,j]", head, "10: dKK = -G o Y diag(beta)");
-    sum(ReduceAxis::cols, "xrow[i] = select(i>j, be[j]*P[i,j], 0)", head, "P", "10: rows of X");
-    sum(ReduceAxis::rows, "xcol[j] = select(i>j, P[i,j], 0)", head, "P", "10: columns of X, without beta");
-    sum(ReduceAxis::rows, "tcol[j] = P[i,j]", head, "P", "dbeta where beta is 0: E.(Pg^T dO) - columns of M o Y");
+    const auto sum_pairs = [&](ReduceAxis axis, const formulas::Formula& formula) {
+      sum(axis, formula.expr, head, "P", formula.step);
+    };
+    sum_pairs(ReduceAxis::cols, formulas::kRowsOfX);
+    sum_pairs(ReduceAxis::rows, formulas::kColumnsOfX);
+    sum_pairs(ReduceAxis::rows, formulas::kColumnsWithDiagonal);
   }
 
   // Scales a chunk x chunk tile under its triangle: in place, or into the sum over the group.
@@ -209,15 +212,9 @@ class Gradients {
     map(fmt::format("{}[i,j] = {}select({}, {}, 0)", target, before, triangle, scaled), head, step);
   }
 
-  // The 'suffix' sums of section 4 with c and the b terms kept apart, so that nothing is added that has to cancel.
   void gates(int head) {
-    build_.scan("compute",
-                with_gates("dgv[i] = exp(gam[C-1])*cs[0] + suffix(qdq[i]+dvu[i]+xrow[i]-be[i]*xcol[i]) + "
-                           "before(be[i]*ed[i])",
-                           head),
-                "dg = c + suffix(a + row(X) - col(X)) + before(b)");
-    map("dbv[i] = select(be[i] > 8.673617379884035e-19, edv[i]/be[i], ed[i]+tcol[i])", head,
-        "dbeta = dV.E / beta where beta > 2^-60, else D.E - columns of M o Y");
+    build_.scan("compute", with_gates(formulas::kGateGradient.expr, head), formulas::kGateGradient.step);
+    map(formulas::kBetaGradient, head);
     build_.copy_out("compute", View("dg").head(head).t(), "dgv", "dg", Where::row_valid);
     build_.copy_out("compute", View("dbeta").head(head).t(), "dbv", "dbeta", Where::row_valid);
   }

@@ -127,13 +127,9 @@ GDR_FN void copy_out(Me me, int base, const Global& target, int dst_row, int dst
 // copy_out of packed lower blocks.
 template <class Tile, int kWarps, class Global>
 GDR_FN void copy_out_lower(Me me, int base, const Global& target) {
-  for (int row = me.warp; row < Tile::kRows; row += kWarps) {
-    const int blocks = row / 16 + 1;
-    for (int col = me.lane; col < blocks * 16; col += 32) {
-      const int block = row / 16 * blocks / 2 + col / 16;
-      global_store(target.base + (block * 16 + row % 16) * 16 + col % 16, from_float<typename Global::T>(Tile::load(base, row, col)));
-    }
-  }
+  for (int row = me.warp; row < Tile::kRows; row += kWarps)
+    for (int col = me.lane; col < (row / 16 + 1) * 16; col += 32)
+      global_store(target.base + lower_element(row, col), from_float<typename Global::T>(Tile::load(base, row, col)));
 }
 
 // copy_out from registers.
@@ -168,7 +164,7 @@ GDR_FN void copy_out(Me me, const X& x, const Global& target, int dst_row, int d
       T* to;
       if constexpr (kLowerBlocks) {
         if (c / 16 > r / 16) return;
-        to = target.base + ((r / 16 * (r / 16 + 1) / 2 + c / 16) * 16 + r % 16) * 16 + c % 16;
+        to = target.base + lower_element(r, c);
       } else {
         to = Global::at(target, r, c);
       }
@@ -358,16 +354,15 @@ GDR_FN void multiply_block(Me me, D& d, const u32 (&rows)[D::S::kRowBlocks][4], 
   constexpr int kCount = (S::kColBlocks + 1) / 2;
   const auto right_of = [](int n) { return n + 1 < S::kColBlocks ? n + 1 : n; };
   const auto is_used = [&](int n) { return S::template has_cols<typename P::Rectangle>(me, n) && B::has(l, P::col(me, n)); };
-  const auto use_left = [&](int n) { return is_used(n); };
   const auto use_right = [&](int n) { return S::kPairs ? is_used(n) : right_of(n) != n && is_used(right_of(n)); };
   u32 pair[2][4];
   const auto fetch = [&](int n) {
-    if (!use_left(n) && !use_right(n)) return;
+    if (!is_used(n) && !use_right(n)) return;
     // The first half of the warp addresses the left block, the second the right one; a block that is not used is not
     // touched either.
     const At first = P::col(me, n), last = P::col(me, right_of(n));
     const At col = S::kPairs ? At(first.own + me.lane / 16 * 8, first.fixed)
-                             : At((me.lane < 16 ? use_left(n) : !use_right(n)) ? int(first) : int(last));
+                             : At((me.lane < 16 ? is_used(n) : !use_right(n)) ? int(first) : int(last));
     B::template fetch<S::kColRange>(b_operand, me, l, col, pair[n / 2 % 2]);
   };
   fetch(0);
@@ -379,7 +374,7 @@ GDR_FN void multiply_block(Me me, D& d, const u32 (&rows)[D::S::kRowBlocks][4], 
     for (int b = 0; b < S::kRowBlocks; ++b) {
       if (!has_rows(b)) continue;
       const u32(&now)[4] = pair[i % 2];
-      if (use_left(n) && P::has_block(me, b, n)) matrix_product(T{}, d.v[b][n], rows[b], now[0], now[1]);
+      if (is_used(n) && P::has_block(me, b, n)) matrix_product(T{}, d.v[b][n], rows[b], now[0], now[1]);
       if (use_right(n) && P::has_block(me, b, right_of(n)))
         matrix_product(T{}, d.v[b][right_of(n)], rows[b], now[2], now[3]);
     }

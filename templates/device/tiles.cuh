@@ -51,6 +51,11 @@ GDR_FN At moved(At at, int by) {
 // The same for what is used as a row only.
 GDR_FN At moved_row(At row, int by) { return by % 8 == 0 ? At(row.own, row.fixed + by) : At(row.own + row.fixed + by); }
 
+// Of the 16x16 blocks on or below a diagonal, which one holds (row, col), counted block row by block row; and where that
+// element lies when they follow each other, each row by row.
+GDR_FN int lower_block(int row, int col) { return (row / 16) * (row / 16 + 1) / 2 + col / 16; }
+GDR_FN int lower_element(int row, int col) { return (lower_block(row, col) * 16 + row % 16) * 16 + col % 16; }
+
 // A rectangle [row, row_end) x [col, col_end) of a tile.
 template <int kRow, int kRowEnd, int kCol, int kColEnd>
 struct Rect {
@@ -86,8 +91,8 @@ struct SharedTile {
   // thread's own or fixed: the permutation is an exclusive or, and so commutes with putting them together.
   GDR_FN int byte(int base, At row, At col) {
     if constexpr (kLower) {
-      const int r = row, c = col, block = (r / 16) * (r / 16 + 1) / 2 + c / 16;
-      return base + block * 16 * kPitch + in_panel(r % 16, c % 16);
+      const int r = row, c = col;
+      return base + lower_block(r, c) * 16 * kPitch + in_panel(r % 16, c % 16);
     } else {
       const int own = (col.own / kPanelCols * kPartRows) * kPitch + in_panel(row.own, col.own % kPanelCols);
       const int panels = (col.fixed / kPanelCols * kPartRows + row.fixed) * kPitch, more = col.fixed % kPanelCols * kElement;
